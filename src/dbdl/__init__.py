@@ -1,0 +1,1 @@
+"""Discriminative Bayesian Dictionary Learning (DBDL)."""

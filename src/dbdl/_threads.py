@@ -1,0 +1,72 @@
+"""Running compiled work on fixed blocks with our own threads.
+
+Multi-threaded BLAS rounds differently with another number of threads, so every product is cut
+into blocks of a fixed size, BLAS is held at one thread, and the blocks run on a pool of ours.
+The result then has the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_lock = threading.Lock()
+_holders = 0
+_limit: Any = None
+_controller: ThreadpoolController | None = None
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS at one thread; the last holder to leave restores the setting found by the first.
+
+    The limits of threadpoolctl are process-wide: without the count, one fit that ends would undo
+    the limit of another that still runs.
+    """
+    global _holders, _limit, _controller
+    with _lock:
+        _holders += 1
+        if _holders == 1:
+            if _controller is None:  # looking the libraries up takes milliseconds: do it once
+                _controller = ThreadpoolController()
+            _limit = _controller.limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _limit.restore_original_limits()
+                _limit = None
+
+
+def run_blocks(
+    work: Callable[[Item], Result], blocks: Iterable[Item], n_threads: int = 1
+) -> list[Result]:
+    """Apply ``work`` to every block, in order or on ``n_threads`` threads; results keep the order."""
+    blocks = list(blocks)
+    n_threads = min(n_threads, len(blocks))
+    if n_threads <= 1:
+        return [work(block) for block in blocks]
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="dbdl") as pool:
+        return list(pool.map(work, blocks))
+
+
+def block_slices(n: int, size: int) -> list[slice]:
+    """Cut ``range(n)`` into slices of ``size``; the last may be shorter."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def resolve_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads asked for by ``n_jobs``, with joblib's meaning of None and -1."""
+    return min(effective_n_jobs(n_jobs), 2 * (os.cpu_count() or 1))

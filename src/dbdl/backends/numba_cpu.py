@@ -1,0 +1,486 @@
+"""The fast backend for one machine: Gram space, sparse codes, compiled blocks of rows.
+
+Three facts make it fast. Given the atoms, a pass over one row's usage and strengths (eqs. 9 and
+10) needs only the correlations of the row's residual with the atoms and the Gram matrix: an entry
+that changes costs one row update, all others a comparison. The atom-by-atom draw of the
+dictionary (eq. 8) is a Gauss-Seidel pass with noise, done here in blocks of atoms by matrix
+products. And everything the global step needs is a sum over rows.
+
+Work is cut into blocks of a fixed size and every draw is addressed, so the result has the same
+bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dbdl._threads import block_slices, run_blocks, single_threaded_blas
+from dbdl.backends.base import Data, place_rows
+from dbdl.coding.omp import _to_csr, encode, gram_matrix
+from dbdl.draws import LOWEST_LOGIT, Key, Site, fill_normals, normal, uniform
+from dbdl.model.codes import Scan
+from dbdl.model.conditionals import AtomPosterior
+from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
+
+#: Rows swept together: one product with the atoms, then row by row.
+SWEEP_ROWS = 256
+#: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
+SUM_ROWS = 8192
+#: Atoms drawn together by one product, and the features of one task: 256 KiB to 2 MiB of work.
+ATOM_BLOCK = 128
+FEATURE_TILE = 256
+#: Atoms looked at together when searching for the next one that could be switched on.
+LOOK_AHEAD = 64
+
+_compiled = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+_ATOM, _USAGE, _STRENGTH, _PRIOR = (
+    int(site) for site in (Site.ATOM, Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
+)
+
+
+@dataclass(frozen=True)
+class NumbaBackend:
+    """Compiled blocks on ``n_threads`` threads."""
+
+    n_threads: int = 1
+
+    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
+        """Put rows and their class numbers in place."""
+        return place_rows(X, class_of_row)
+
+    def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
+        """Codes of the rows by matching pursuit."""
+        pursuit = encode(
+            data.X, atoms, lengths=(n_nonzero,), selection="forward", n_threads=self.n_threads
+        )
+        codes = _to_csr(pursuit, 0, len(atoms))
+        return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
+
+    def sweep(
+        self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan
+    ) -> tuple[Codes, UsageSums]:
+        """Draw every row's usage and strengths (eqs. 9 and 10)."""
+        atoms = parameters.atoms
+        gram = gram_matrix(atoms, self.n_threads)
+        norm_square = gram.diagonal().astype(np.float64)
+        offset, gain = _search_bound(parameters, norm_square, scan)
+
+        def sweep_rows(rows: slice) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats, Floats]:
+            return _sweep_block(
+                key,
+                number,
+                rows.start,
+                _padded(data.X[rows], SWEEP_ROWS),
+                data.class_of_row[rows],
+                codes.row_start[rows.start : rows.stop + 1],
+                codes.atom,
+                codes.strength,
+                atoms,
+                gram,
+                parameters.births,
+                parameters.selection_logit,
+                parameters.strength_precision,
+                parameters.noise_precision,
+                offset,
+                gain,
+                scan == "paper",
+            )
+
+        with single_threaded_blas():
+            parts = run_blocks(
+                sweep_rows, block_slices(len(data.X), SWEEP_ROWS), self.n_threads
+            )
+        listed, atom, strength, residual_square = (
+            np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+        )
+        codes = Codes(np.concatenate([[0], np.cumsum(listed)]), atom, strength)
+        return codes, _usage_sums(data, codes, residual_square, len(atoms))
+
+    def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
+        """Sums of given codes."""
+        residual_square = _residual_square(
+            data.X, codes.row_start, codes.atom, codes.strength, parameters.atoms
+        )
+        return _usage_sums(data, codes, residual_square, parameters.n_atoms)
+
+    def gather(
+        self, data: Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
+    ) -> AtomSums:
+        """Sums for the draw of the atoms."""
+        row_weight = class_weight[data.class_of_row]
+
+        def parts() -> Iterator[AtomSums]:
+            for rows in block_slices(len(data.X), SUM_ROWS):
+                by_atom = _transposed(
+                    codes.row_start[rows.start : rows.stop + 1], codes.atom, codes.strength, n_atoms
+                )
+                gram = np.zeros((n_atoms, n_atoms))
+                cross = np.zeros((n_atoms, data.X.shape[1]))
+
+                def gather_atoms(atoms: slice) -> None:
+                    _gather_block(
+                        atoms.start,
+                        atoms.stop,
+                        *by_atom,  # noqa: B023 - the tasks end before the next part begins
+                        data.X[rows],  # noqa: B023
+                        row_weight[rows],  # noqa: B023
+                        codes.row_start[rows.start : rows.stop + 1],  # noqa: B023
+                        codes.atom,
+                        codes.strength,
+                        gram,  # noqa: B023
+                        cross,  # noqa: B023
+                    )
+
+                run_blocks(gather_atoms, block_slices(n_atoms, LOOK_AHEAD), self.n_threads)
+                yield AtomSums(gram, cross)
+
+        total = tree_sum(parts())
+        _mirror(total.gram)
+        return total
+
+    def draw_atoms(
+        self,
+        key: Key,
+        number: int,
+        posterior: AtomPosterior,
+        atoms: Floats,
+        births: NDArray[np.int64],
+    ) -> Floats:
+        """Draw the atoms one after another, each given the newest others (eq. 8).
+
+        With the joint precision split into diagonal D, strictly lower L and upper U part, that is
+        (D + L) new = natural_mean - U old + sqrt(D) noise, whatever the blocks.
+        """
+        inverse = _inverse_blocks(posterior.precision, ATOM_BLOCK)
+        drawn = np.empty_like(atoms)
+
+        def draw_tile(features: slice) -> None:
+            _draw_tile(
+                key,
+                number,
+                features.start,
+                posterior.precision,
+                inverse,
+                np.ascontiguousarray(posterior.natural_mean[:, features]),
+                births,
+                tile := np.ascontiguousarray(atoms[:, features], dtype=np.float64),
+            )
+            drawn[:, features] = tile
+
+        with single_threaded_blas():
+            run_blocks(draw_tile, block_slices(atoms.shape[1], FEATURE_TILE), self.n_threads)
+        return drawn
+
+    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
+        """Codes over the atoms in ``kept`` alone."""
+        return codes.keep(kept, n_atoms)
+
+
+def _padded(rows: Floats, n_rows: int) -> Floats:
+    """Rows with zero rows appended up to ``n_rows``: a product of another height rounds anew."""
+    if len(rows) == n_rows:
+        return rows
+    block = np.zeros((n_rows, rows.shape[1]), dtype=rows.dtype)
+    block[: len(rows)] = rows
+    return block
+
+
+def _search_bound(
+    parameters: Parameters, norm_square: NDArray[np.float64], scan: Scan
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Offset and gain, each (n_classes, n_atoms), of ``offset + gain * match**2``.
+
+    With strengths integrated out this is the log-odds of eq. 9; with the paper's scan it is the
+    log-odds at the strength most in favour, so a bound. An unused entry below `LOWEST_LOGIT`
+    stays unused whatever its random number, and none is drawn.
+    """
+    noise = parameters.noise_precision[:, np.newaxis]
+    if scan == "paper":
+        gain = np.divide(0.5 * noise, norm_square, where=norm_square > 0, out=np.zeros_like(
+            parameters.selection_logit))
+        return parameters.selection_logit, gain
+    precision = parameters.strength_precision[:, np.newaxis] + noise * norm_square
+    offset = parameters.selection_logit + 0.5 * np.log(
+        parameters.strength_precision[:, np.newaxis] / precision
+    )
+    return offset, 0.5 * noise**2 / precision
+
+
+def _usage_sums(
+    data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+) -> UsageSums:
+    return tree_sum(
+        UsageSums(
+            *_usage_block(
+                codes.row_start[rows.start : rows.stop + 1],
+                codes.atom,
+                codes.strength,
+                data.class_of_row[rows],
+                residual_square[rows],
+                data.n_classes,
+                n_atoms,
+            )
+        )
+        for rows in block_slices(len(data.X), SUM_ROWS)
+    )
+
+
+@_compiled
+def _subtract_codes(block, row_start, atom, strength, atoms):  # type: ignore[no-untyped-def]
+    """Turn the rows of ``block`` into residuals x - code @ atoms (eq. 7), in place."""
+    n_features = block.shape[1]
+    for i in range(len(row_start) - 1):
+        row = block[i]
+        entry, end = row_start[i], row_start[i + 1]
+        while entry + 3 < end:  # four atoms a pass: a fourth of the loads and stores of the row
+            s0, s1, s2, s3 = strength[entry : entry + 4]
+            a0, a1, a2, a3 = (
+                atoms[atom[entry]],
+                atoms[atom[entry + 1]],
+                atoms[atom[entry + 2]],
+                atoms[atom[entry + 3]],
+            )
+            for j in range(n_features):
+                row[j] -= s0 * a0[j] + s1 * a1[j] + s2 * a2[j] + s3 * a3[j]
+            entry += 4
+        while entry < end:
+            s0, a0 = strength[entry], atoms[atom[entry]]
+            for j in range(n_features):
+                row[j] -= s0 * a0[j]
+            entry += 1
+
+
+@_compiled
+def _square(row):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for value in row:
+        total += np.float64(value) * np.float64(value)
+    return total
+
+
+@_compiled
+def _residual_square(X, row_start, atom, strength, atoms):  # type: ignore[no-untyped-def]
+    """Squared norm of every row's residual."""
+    out = np.empty(len(X))
+    for i in range(len(X)):
+        row = X[i : i + 1].copy()
+        _subtract_codes(row, row_start[i : i + 2], atom, strength, atoms)
+        out[i] = _square(row[0])
+    return out
+
+
+@_compiled
+def _sweep_block(  # type: ignore[no-untyped-def]
+    key,
+    number,
+    first_row,
+    X,
+    class_of_row,
+    row_start,
+    atom,
+    strength,
+    atoms,
+    gram,
+    births,
+    selection_logit,
+    strength_precision,
+    noise_precision,
+    offset,
+    gain,
+    paper_scan,
+):
+    """Sweep the rows of one block; returns entries listed a row, atoms, strengths, residuals."""
+    n_rows, n_atoms = len(class_of_row), len(atoms)
+    residual = X.copy()
+    _subtract_codes(residual, row_start, atom, strength, atoms)
+    matches = np.dot(residual, atoms.T)  # of every atom with the row's residual
+    residual_square = np.empty(n_rows)
+    listed = np.zeros(n_rows, dtype=np.int64)
+    out_atom = np.empty(2 * (row_start[-1] - row_start[0]) + n_atoms, dtype=np.int32)
+    out_strength = np.empty(len(out_atom), dtype=X.dtype)
+    n_out = 0
+    code = np.zeros(n_atoms, dtype=X.dtype)
+    for i in range(n_rows):
+        c = class_of_row[i]
+        match = matches[i]
+        row_offset, row_gain = offset[c], gain[c]
+        noise, prior = noise_precision[c], strength_precision[c]
+        square = _square(residual[i])
+        for entry in range(row_start[i], row_start[i + 1]):
+            code[atom[entry]] = strength[entry]
+        if n_out + n_atoms > len(out_atom):
+            out_atom = _longer(out_atom, 2 * len(out_atom) + n_atoms)
+            out_strength = _longer(out_strength, len(out_atom))
+        entry, n_before = row_start[i], n_out
+        for start in range(0, n_atoms, LOOK_AHEAD):
+            stop = min(start + LOOK_AHEAD, n_atoms)
+            n_possible = 0
+            for k in range(start, stop):
+                n_possible += row_offset[k] + row_gain[k] * match[k] * match[k] > LOWEST_LOGIT
+            in_use = entry < row_start[i + 1] and atom[entry] < stop
+            if n_possible == 0 and not in_use:
+                continue
+            for k in range(start, stop):
+                old = code[k]
+                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= LOWEST_LOGIT:
+                    continue
+                norm_square = np.float64(gram[k, k])
+                own_match = match[k] + norm_square * old
+                if paper_scan:
+                    s = np.float64(old)
+                    if old == 0.0:
+                        s = normal(key, _PRIOR, first_row + i, births[k], number) / sqrt(prior)
+                    log_odds = selection_logit[c, k] - 0.5 * noise * s * (
+                        norm_square * s - 2.0 * own_match
+                    )
+                else:
+                    log_odds = row_offset[k] + row_gain[k] * own_match * own_match
+                u = uniform(key, _USAGE, first_row + i, births[k], number)
+                new = np.float64(0.0)
+                if log(u / (1.0 - u)) < log_odds:
+                    precision = prior + noise * norm_square
+                    out_atom[n_out] = k
+                    out_strength[n_out] = noise * own_match / precision + normal(
+                        key, _STRENGTH, first_row + i, births[k], number
+                    ) / sqrt(precision)
+                    new = np.float64(out_strength[n_out])
+                    n_out += 1
+                change = new - old
+                if change != 0.0:
+                    square += change * (norm_square * change - 2.0 * match[k])
+                    gram_row = gram[k]
+                    for j in range(k + 1, n_atoms):  # no atom before k is asked again
+                        match[j] -= change * gram_row[j]
+            while entry < row_start[i + 1] and atom[entry] < stop:
+                entry += 1
+        for entry in range(row_start[i], row_start[i + 1]):
+            code[atom[entry]] = 0.0
+        listed[i] = n_out - n_before
+        residual_square[i] = max(square, 0.0)
+    return listed, out_atom[:n_out].copy(), out_strength[:n_out].copy(), residual_square
+
+
+@_compiled
+def _longer(array, length):  # type: ignore[no-untyped-def]
+    longer = np.empty(length, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@_compiled
+def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_classes, n_atoms):  # type: ignore[no-untyped-def]
+    """Return the fields of `UsageSums` for some rows."""
+    count = np.zeros((n_classes, n_atoms), dtype=np.int64)
+    energy = np.zeros(n_atoms)
+    strength_square = np.zeros(n_classes)
+    residual = np.zeros(n_classes)
+    for i in range(len(class_of_row)):
+        c = class_of_row[i]
+        residual[c] += residual_square[i]
+        for entry in range(row_start[i], row_start[i + 1]):
+            square = np.float64(strength[entry]) * np.float64(strength[entry])
+            count[c, atom[entry]] += 1
+            energy[atom[entry]] += square
+            strength_square[c] += square
+    return count, energy, strength_square, residual
+
+
+@_compiled
+def _transposed(row_start, atom, strength, n_atoms):  # type: ignore[no-untyped-def]
+    """List the entries atom by atom: (start of each atom, row, strength), rows ascending."""
+    start = np.zeros(n_atoms + 1, dtype=np.int64)
+    for entry in range(row_start[0], row_start[-1]):
+        start[atom[entry] + 1] += 1
+    for k in range(n_atoms):
+        start[k + 1] += start[k]
+    place = start[:-1].copy()
+    row = np.empty(start[-1], dtype=np.int64)
+    value = np.empty(start[-1], dtype=np.float64)
+    for i in range(len(row_start) - 1):
+        for entry in range(row_start[i], row_start[i + 1]):
+            k = atom[entry]
+            row[place[k]] = i
+            value[place[k]] = strength[entry]
+            place[k] += 1
+    return start, row, value
+
+
+@_compiled
+def _gather_block(  # type: ignore[no-untyped-def]
+    first, last, start, row, value, X, weight, row_start, atom, strength, gram, cross
+):
+    """Sum the rows of `AtomSums` for atoms first..last, up to the diagonal of the Gram part."""
+    n_features = X.shape[1]
+    for k in range(first, last):
+        for place in range(start[k], start[k + 1]):
+            i = row[place]
+            s = weight[i] * value[place]
+            x = X[i]
+            for j in range(n_features):
+                cross[k, j] += s * x[j]
+            for entry in range(row_start[i], row_start[i + 1]):
+                if atom[entry] > k:
+                    break
+                gram[k, atom[entry]] += s * strength[entry]
+
+
+@_compiled
+def _mirror(gram):  # type: ignore[no-untyped-def]
+    """Copy the lower triangle to the upper, in squares that stay in cache."""
+    n = len(gram)
+    for top in range(0, n, 64):
+        for left in range(0, top + 1, 64):
+            for k in range(top, min(top + 64, n)):
+                for j in range(left, min(left + 64, k)):
+                    gram[j, k] = gram[k, j]
+
+
+@_compiled
+def _inverse_blocks(precision, size):  # type: ignore[no-untyped-def]
+    """Inverses of the lower triangles of the diagonal blocks, zero above: a solve as a product."""
+    n = len(precision)
+    n_blocks = (n + size - 1) // size
+    inverse = np.zeros((n_blocks, size, size))
+    for block in range(n_blocks):
+        first = block * size
+        height = min(size, n - first)
+        for i in range(height):
+            for j in range(i + 1):
+                inverse[block, i, j] = 1.0 if i == j else 0.0
+            for k in range(i):
+                factor = precision[first + i, first + k]
+                for j in range(k + 1):
+                    inverse[block, i, j] -= factor * inverse[block, k, j]
+            for j in range(i + 1):
+                inverse[block, i, j] /= precision[first + i, first + i]
+    return inverse
+
+
+@_compiled
+def _draw_tile(key, number, first_feature, precision, inverse, natural_mean, births, tile):  # type: ignore[no-untyped-def]
+    """Gauss-Seidel with noise for some features: ``tile`` (n_atoms, n_columns) in place."""
+    n_atoms, n_columns = tile.shape
+    size = inverse.shape[1]
+    for block in range(len(inverse)):
+        first = block * size
+        last = min(first + size, n_atoms)
+        change = np.empty((last - first, n_columns))
+        fill_normals(key, _ATOM, births[first:last], number, first_feature, change)
+        known = np.dot(precision[first:last], tile)
+        for k in range(first, last):
+            scale = sqrt(precision[k, k])
+            for j in range(n_columns):
+                change[k - first, j] = (
+                    scale * change[k - first, j] + natural_mean[k, j] - known[k - first, j]
+                )
+        step = np.dot(np.ascontiguousarray(inverse[block, : last - first, : last - first]), change)
+        for k in range(first, last):
+            for j in range(n_columns):
+                tile[k, j] += step[k - first, j]

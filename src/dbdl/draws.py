@@ -1,0 +1,282 @@
+"""Counter-based random numbers: every draw is addressed by what it is for.
+
+Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011) turns a key and a counter of four words into
+four random words. The key stands for the seed and the chain; the counter is the address
+
+    (row number or class's first row or feature, birth number of the atom, sweep, site and attempt)
+
+so a draw depends neither on the order in which draws are made nor on threads, blocks or shards,
+and dropping an atom leaves the random bits of all others alone. Any device that computes Philox
+sees the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# With Python's model of errors a division is a branch, which keeps loops out of vector registers.
+_compiled = njit(nogil=True, cache=True, error_model="numpy")
+# Inlined always: too large for the rule of LLVM, and a call inside a loop ends vector code.
+_inlined = njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+
+Key = tuple[int, int]
+
+
+class Site(IntEnum):
+    """What a draw is for: the high half of the last word of the address."""
+
+    START_ATOM = 1
+    ATOM = 2
+    USAGE = 3
+    STRENGTH = 4
+    PRIOR_STRENGTH = 5
+    SELECTION = 6
+    NOT_SELECTION = 7
+    STRENGTH_PRECISION = 8
+    INACTIVE_STRENGTHS = 9
+    NOISE_PRECISION = 10
+    DATA = 11
+    FOLD = 12
+
+
+_SELECTION = int(Site.SELECTION)
+_NOT_SELECTION = int(Site.NOT_SELECTION)
+
+# Constants of Philox4x32-10 as its authors published them.
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = 0x9E3779B9
+_WEYL_1 = 0xBB67AE85
+_32 = np.uint64(32)
+_KEY_0 = tuple(np.uint32(i * _WEYL_0 & 0xFFFFFFFF) for i in range(10))
+_KEY_1 = tuple(np.uint32(i * _WEYL_1 & 0xFFFFFFFF) for i in range(10))
+
+#: logit of the smallest uniform that `uniform` can return, 2**-54: below it, P(1) is 0 for us.
+LOWEST_LOGIT = -37.42994775023705
+
+
+def make_key(seed: int, chain: int = 0) -> Key:
+    """Key of one chain of one seed."""
+    low, high = np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2, np.uint32)
+    return int(low), int(high)
+
+
+@_inlined
+def _round(x0, x1, x2, x3, k0, k1):  # type: ignore[no-untyped-def]
+    product_0 = _MULTIPLIER_0 * np.uint64(x0)
+    product_1 = _MULTIPLIER_1 * np.uint64(x2)
+    return (
+        np.uint32(product_1 >> _32) ^ x1 ^ np.uint32(k0),
+        np.uint32(product_1),
+        np.uint32(product_0 >> _32) ^ x3 ^ np.uint32(k1),
+        np.uint32(product_0),
+    )
+
+
+@_inlined
+def philox(key, c0, c1, c2, c3):  # type: ignore[no-untyped-def]
+    """Four random 32-bit words for one address."""
+    k0 = np.uint32(key[0])
+    k1 = np.uint32(key[1])
+    x0 = np.uint32(c0)
+    x1 = np.uint32(c1)
+    x2 = np.uint32(c2)
+    x3 = np.uint32(c3)
+    # Ten rounds written out: around such lines LLVM makes vector code, around a loop it does not.
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[0], k1 + _KEY_1[0])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[1], k1 + _KEY_1[1])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[2], k1 + _KEY_1[2])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[3], k1 + _KEY_1[3])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[4], k1 + _KEY_1[4])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[5], k1 + _KEY_1[5])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[6], k1 + _KEY_1[6])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[7], k1 + _KEY_1[7])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[8], k1 + _KEY_1[8])
+    x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[9], k1 + _KEY_1[9])
+    return x0, x1, x2, x3
+
+
+@_inlined
+def _to_uniform(high, low):  # type: ignore[no-untyped-def]
+    """Uniform in the open interval (0, 1) from two words: 53 bits and a half."""
+    bits = (np.int64(high >> np.uint32(5)) << 26) | np.int64(low >> np.uint32(6))
+    return (np.float64(bits) + 0.5) * 1.1102230246251565e-16
+
+
+@_inlined
+def _last_word(site, attempt):  # type: ignore[no-untyped-def]
+    return np.uint32(site * 65536 + attempt)
+
+
+@_inlined
+def two_uniforms(key, site, place, birth, sweep, attempt=0):  # type: ignore[no-untyped-def]
+    """Two independent uniforms in (0, 1)."""
+    w0, w1, w2, w3 = philox(key, place, birth, sweep, _last_word(site, attempt))
+    return _to_uniform(w0, w1), _to_uniform(w2, w3)
+
+
+@_compiled
+def uniform(key, site, place, birth, sweep):  # type: ignore[no-untyped-def]
+    """One uniform in (0, 1)."""
+    w0, w1, _, _ = philox(key, place, birth, sweep, _last_word(site, 0))
+    return _to_uniform(w0, w1)
+
+
+@_inlined
+def _log(x):  # type: ignore[no-untyped-def]
+    """Natural logarithm of a positive, normal double, without branches.
+
+    The C library's logarithm is a call that keeps LLVM from using vector registers, and draws
+    are made by the million. Reduction to [sqrt(1/2), sqrt(2)) and the series of log((1+s)/(1-s)),
+    fitted as in fdlibm; errors stay below one unit in the last place.
+    """
+    bits = np.float64(x).view(np.int64)
+    above = (bits & 0xFFFFFFFFFFFFF) >= 0x6A09E667F3BCD  # mantissa of sqrt(2)
+    exponent = (bits >> 52) - 1023 + (1 if above else 0)
+    mantissa = np.int64((bits & 0xFFFFFFFFFFFFF) | ((1022 if above else 1023) << 52))
+    f = mantissa.view(np.float64) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    w = z * z
+    even = w * (0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332))
+    odd = z * (
+        0.6666666666666735130
+        + w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591))
+    )
+    half = 0.5 * f * f
+    return exponent * 0.6931471805599453 - (half - s * (half + even + odd) - f)
+
+
+@_inlined
+def _cos_sin_of_turns(u):  # type: ignore[no-untyped-def]
+    """cos(2 pi u) and sin(2 pi u) for u in (0, 1), without branches (Taylor in a quarter turn)."""
+    quarter = np.int64(4.0 * u + 0.5)
+    x = (4.0 * u - quarter) * (0.5 * math.pi)
+    z = x * x
+    sin = x + x * z * (
+        -1.66666666666666324348e-01
+        + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04
+        + z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08
+        + z * 1.58969099521155010221e-10))))
+    )
+    cos = 1.0 - 0.5 * z + z * z * (
+        4.16666666666666019037e-02
+        + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05
+        + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09
+        + z * -1.13596475577881948265e-11))))
+    )
+    swap = (quarter & 1) != 0
+    first = sin if swap else cos
+    second = cos if swap else sin
+    first = -first if ((quarter + 1) & 2) != 0 else first
+    second = -second if (quarter & 2) != 0 else second
+    return first, second
+
+
+@_inlined
+def two_normals(key, site, place, birth, sweep, attempt=0):  # type: ignore[no-untyped-def]
+    """Two independent standard normals (Box and Muller)."""
+    u1, u2 = two_uniforms(key, site, place, birth, sweep, attempt)
+    radius = math.sqrt(-2.0 * _log(u1))
+    cos, sin = _cos_sin_of_turns(u2)
+    return radius * cos, radius * sin
+
+
+@_compiled
+def normal(key, site, place, birth, sweep):  # type: ignore[no-untyped-def]
+    """One standard normal."""
+    return two_normals(key, site, place, birth, sweep)[0]
+
+
+@_inlined
+def _try_log_gamma(key, site, place, birth, sweep, shape, attempt):  # type: ignore[no-untyped-def]
+    """One attempt of Marsaglia and Tsang: (log of a Gamma(shape, 1) variate, accepted)."""
+    small = shape < 1.0
+    d = (shape + 1.0 if small else shape) - 1.0 / 3.0
+    x, _ = two_normals(key, site, place, birth, sweep, 2 * attempt)
+    u, boost = two_uniforms(key, site, place, birth, sweep, 2 * attempt + 1)
+    v = 1.0 + x / math.sqrt(9.0 * d)
+    positive = v > 0.0
+    log_v = 3.0 * _log(v if positive else 1.0)
+    accepted = positive & (_log(u) < 0.5 * x * x + d * (1.0 - v * v * v + log_v))
+    raised = _log(d) + log_v
+    return (raised + _log(boost) / shape if small else raised), accepted
+
+
+@_compiled
+def log_gamma_variate(key, site, place, birth, sweep, shape):  # type: ignore[no-untyped-def]
+    """Logarithm of a Gamma(shape, 1) variate (Marsaglia and Tsang, 2000).
+
+    In logarithms, since for a small shape the variate itself underflows:
+    log Gamma(a) = log Gamma(a + 1) + log(u) / a.
+    """
+    attempt = 0
+    variate, accepted = _try_log_gamma(key, site, place, birth, sweep, shape, attempt)
+    while not accepted:
+        attempt += 1
+        variate, accepted = _try_log_gamma(key, site, place, birth, sweep, shape, attempt)
+    return variate
+
+
+@_compiled
+def gamma_variate(key, site, place, birth, sweep, shape):  # type: ignore[no-untyped-def]
+    """A Gamma(shape, 1) variate."""
+    return math.exp(log_gamma_variate(key, site, place, birth, sweep, shape))
+
+
+@_compiled
+def fill_normals(key, site, births, sweep, first_feature, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (n_atoms, n_columns) with standard normals addressed by (feature, birth).
+
+    ``first_feature`` must be even: features share an address in pairs.
+    """
+    n_atoms, n_columns = out.shape
+    n_pairs = (n_columns + 1) // 2
+    first = np.empty(n_pairs)
+    second = np.empty(n_pairs)
+    for k in range(n_atoms):
+        for pair in range(n_pairs):
+            first[pair], second[pair] = two_normals(
+                key, site, first_feature // 2 + pair, births[k], sweep
+            )
+        out[k, 0::2] = first
+        out[k, 1::2] = second[: n_columns // 2]
+
+
+@_compiled
+def fill_log_gammas(key, site, place, births, sweep, shapes, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (n_atoms,) with logarithms of Gamma(shapes, 1) variates addressed by birth."""
+    accepted = np.empty(len(out), dtype=np.bool_)
+    for k in range(len(out)):  # first attempts together: no branch, so in vector registers
+        out[k], accepted[k] = _try_log_gamma(key, site, place, births[k], sweep, shapes[k], 0)
+    for k in range(len(out)):
+        if not accepted[k]:
+            out[k] = log_gamma_variate(key, site, place, births[k], sweep, shapes[k])
+
+
+@_compiled
+def fill_logit_betas(key, place, births, sweep, a, b, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (n_atoms,) with logit Beta(a, b) variates.
+
+    The logit of a Beta variate is the difference of the logarithms of two Gamma variates; drawn
+    this way nothing underflows, however small ``a`` is.
+    """
+    other = np.empty_like(out)
+    fill_log_gammas(key, _SELECTION, place, births, sweep, a, out)
+    fill_log_gammas(key, _NOT_SELECTION, place, births, sweep, b, other)
+    for k in range(len(out)):
+        out[k] -= other[k]
+
+
+def normals(
+    key: Key, site: int, births: NDArray[np.int64], sweep: int, n_columns: int
+) -> NDArray[np.float64]:
+    """Return standard normals (n_atoms, n_columns) addressed by (column, birth)."""
+    out = np.empty((len(births), n_columns))
+    fill_normals(key, int(site), births, sweep, 0, out)
+    return out

@@ -1,0 +1,135 @@
+"""The conditional distributions of the Gibbs sampler, equation by equation (paper, section 4.2).
+
+Each function returns the parameters of a distribution; nothing is drawn here. Rows are samples.
+Two scalars stand for the data in eqs. 9 and 10: ``match``, the inner product of the atom with
+what the other atoms leave of the sample (the paper's phi_k' x_{i phi_k}, from eq. 7), and
+``norm_square``, the squared norm of the atom.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.statistics import AtomSums
+
+Floats = NDArray[np.float64]
+
+
+class Normal(NamedTuple):
+    """Mean and precision."""
+
+    mean: Floats
+    precision: Floats
+
+
+class Beta(NamedTuple):
+    """The two shapes."""
+
+    a: Floats
+    b: Floats
+
+
+class Gamma(NamedTuple):
+    """Shape and rate."""
+
+    shape: Floats
+    rate: Floats
+
+
+class AtomPosterior(NamedTuple):
+    """Joint posterior of all atoms given the codes, the same precision for every feature.
+
+    precision : (n_atoms, n_atoms); natural_mean = precision @ mean : (n_atoms, n_features).
+    """
+
+    precision: Floats
+    natural_mean: Floats
+
+    def mean(self) -> Floats:
+        """Posterior mean of the atoms."""
+        # SciPy is not used by the mathematics otherwise; its Cholesky solve halves the work.
+        from scipy.linalg import cho_factor, cho_solve
+
+        factor = cho_factor(self.precision, lower=True, check_finite=False)
+        mean: Floats = cho_solve(factor, self.natural_mean, check_finite=False)
+        return mean
+
+
+def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
+    """What the other atoms leave of a sample (eq. 7): x - code @ atoms + code[k] atoms[k]."""
+    left: Floats = x - code @ atoms + code[k] * atoms[k]
+    return left
+
+
+def atoms_posterior(sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
+    """All atoms given codes and noise precision: eq. 8 for every k at once."""
+    precision = sums.gram + (
+        prior.precision
+        if isinstance(prior.precision, np.ndarray)
+        else prior.precision * np.eye(len(sums.gram))
+    )
+    natural_mean = sums.cross if prior.natural_mean is None else sums.cross + prior.natural_mean
+    return AtomPosterior(precision, natural_mean)
+
+
+def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
+    """Return the k-th atom given all others (eq. 8).
+
+    lambda_k = lambda_ko + lambda_eps sum_i code_ik^2 is the k-th diagonal entry of the joint
+    precision, and sum_i code_ik x_{i phi_k} the k-th row of what is left of the natural mean.
+    """
+    precision = posterior.precision[k, k]
+    others = posterior.precision[k] @ atoms - precision * atoms[k]
+    return Normal((posterior.natural_mean[k] - others) / precision, precision)
+
+
+def usage_log_odds(match, norm_square, strength, selection_logit, noise_precision):  # type: ignore[no-untyped-def]
+    """Log-odds that the atom is used given its strength (eq. 9): logit(pi) + log(zeta_1)."""
+    return selection_logit - 0.5 * noise_precision * strength * (
+        norm_square * strength - 2.0 * match
+    )
+
+
+def usage_log_odds_collapsed(  # type: ignore[no-untyped-def]
+    match, norm_square, selection_logit, strength_precision, noise_precision
+):
+    """Log-odds that the atom is used with its strength integrated out (eqs. 9 and 10 together)."""
+    precision = strength_precision + noise_precision * norm_square
+    return (
+        selection_logit
+        + 0.5 * np.log(strength_precision / precision)
+        + 0.5 * (noise_precision * match) ** 2 / precision
+    )
+
+
+def strength_posterior(match, norm_square, strength_precision, noise_precision) -> Normal:  # type: ignore[no-untyped-def]
+    """Strength of a used atom (eq. 10 with z = 1; with z = 0 it follows its prior)."""
+    precision = strength_precision + noise_precision * norm_square
+    return Normal(noise_precision * match / precision, precision)
+
+
+def selection_posterior(count: NDArray[np.int64], n_rows: NDArray[np.int64], priors: Priors) -> Beta:
+    """Selection probabilities given the usage (eq. 11).
+
+    count : (n_classes, n_atoms); n_rows : (n_classes,).
+    """
+    return Beta(priors.beta_a + count, priors.beta_b + (n_rows[:, np.newaxis] - count))
+
+
+def strength_precision_posterior(n_strengths: Floats, square: Floats, priors: Priors) -> Gamma:
+    """Precision of each class's strengths (eq. 12).
+
+    The paper counts the strengths of used and unused atoms, |K| N_c in all. The unused ones are
+    draws from the prior that hold the precision back; leaving them out of both ``n_strengths``
+    and ``square`` integrates them out, which is exact too.
+    """
+    return Gamma(priors.strength_shape + 0.5 * n_strengths, priors.strength_rate + 0.5 * square)
+
+
+def noise_precision_posterior(n_values: Floats, residual_square: Floats, priors: Priors) -> Gamma:
+    """Noise precision (eq. 13); ``n_values`` is m N, or m N_c for noise class by class."""
+    return Gamma(priors.noise_shape + 0.5 * n_values, priors.noise_rate + 0.5 * residual_square)

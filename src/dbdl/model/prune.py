@@ -1,0 +1,62 @@
+"""Which atoms to drop between steps.
+
+The paper drops an atom once its selection probability is 0 in every class. A draw from
+Beta(a_o / K, ...) is never exactly 0, so that would never happen; the event it stands for is that
+no sample of any class uses the atom.
+
+Dropping is not part of a Gibbs step: the number of atoms only falls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def used(count: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Atoms that some sample uses; ``count`` is (n_classes, n_atoms)."""
+    return count.any(axis=0)
+
+
+def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArray[np.bool_]:
+    """Atoms that explain at least ``least_energy`` of the data's squared norm.
+
+    ``energy * norm_square`` is the squared norm of all that an atom contributes. Nothing here
+    depends on a precision that the chain draws: a rule scaled by the noise precision runs away,
+    since fewer atoms make more noise, which makes the rule stricter.
+    """
+    return energy * norm_square >= least_energy
+
+
+def atoms_to_keep(
+    count: NDArray[np.int64], energy: Floats, norm_square: Floats, least_energy: float = 0.0
+) -> NDArray[np.intp]:
+    """Numbers of the atoms that stay, ascending.
+
+    Parameters
+    ----------
+    count : ndarray of shape (n_classes, n_atoms)
+        Rows of the class that use the atom.
+    energy : ndarray of shape (n_atoms,)
+        Sum of the squared strengths of the atom.
+    norm_square : ndarray of shape (n_atoms,)
+        Squared norm of the atom.
+    least_energy : float
+        See `informed`; 0 drops unused atoms only.
+
+    Returns
+    -------
+    kept : ndarray of int
+        Used and informed atoms; a class all of whose atoms would go keeps its most used one, and
+        at least two atoms stay.
+    """
+    in_use = used(count)
+    keep = in_use & informed(energy, norm_square, least_energy)
+    for class_count in count:
+        if class_count.any() and not (class_count[keep] > 0).any():
+            keep[np.argmax(class_count)] = True
+    if keep.sum() < 2:
+        keep[np.argsort(-energy * norm_square, kind="stable")[:2]] = True
+    return np.flatnonzero(keep)

@@ -1,0 +1,111 @@
+"""What the sampler carries from sweep to sweep: small global parameters, large local codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Sparse codes, usage times strength, row by row (compressed sparse rows).
+
+    An atom is used by a row exactly if it is listed there. The strengths of unused atoms follow
+    their prior given everything else, so they are drawn where needed and never stored.
+
+    Attributes
+    ----------
+    row_start : ndarray of shape (n_samples + 1,)
+    atom : ndarray of shape (n_nonzero,)
+        Atom numbers, ascending within a row.
+    strength : ndarray of shape (n_nonzero,)
+    """
+
+    row_start: NDArray[np.int64]
+    atom: NDArray[np.int32]
+    strength: Floats
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.row_start) - 1
+
+    def to_dense(self, n_atoms: int) -> Floats:
+        """Return the codes as a dense array (n_samples, n_atoms): for small problems and tests."""
+        dense = np.zeros((self.n_samples, n_atoms), dtype=self.strength.dtype)
+        rows = np.repeat(np.arange(self.n_samples), np.diff(self.row_start))
+        dense[rows, self.atom] = self.strength
+        return dense
+
+    @staticmethod
+    def from_dense(dense: Floats) -> Codes:
+        """Codes that list the non-zero entries of ``dense`` (n_samples, n_atoms)."""
+        rows, atoms = np.nonzero(dense)
+        row_start = np.concatenate([[0], np.cumsum((dense != 0).sum(axis=1))]).astype(np.int64)
+        return Codes(row_start, atoms.astype(np.int32), dense[rows, atoms])
+
+    def keep(self, kept: NDArray[np.intp], n_atoms: int) -> Codes:
+        """Codes over the atoms in ``kept`` (ascending) of ``n_atoms``; other entries are removed."""
+        number = np.full(n_atoms, -1, dtype=np.int32)
+        number[kept] = np.arange(len(kept), dtype=np.int32)
+        renumbered = number[self.atom]
+        stays = renumbered >= 0
+        listed_before = np.concatenate([[0], np.cumsum(stays)])
+        return Codes(listed_before[self.row_start], renumbered[stays], self.strength[stays])
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Global parameters; the paper's symbol in brackets.
+
+    Attributes
+    ----------
+    atoms : ndarray of shape (n_atoms, n_features)
+        [Phi, transposed]
+    selection_logit : ndarray of shape (n_classes, n_atoms)
+        log(pi / (1 - pi)): the probabilities themselves reach 1e-300 and below.
+    strength_precision : ndarray of shape (n_classes,)
+        [lambda_s]
+    noise_precision : ndarray of shape (n_classes,)
+        [lambda_epsilon]; equal entries unless the noise is modelled class by class.
+    births : ndarray of shape (n_atoms,)
+        Number given to each atom when it was born: the address of its random draws.
+    """
+
+    atoms: Floats
+    selection_logit: NDArray[np.float64]
+    strength_precision: NDArray[np.float64]
+    noise_precision: NDArray[np.float64]
+    births: NDArray[np.int64]
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        return len(self.atoms)
+
+    def keep(self, kept: NDArray[np.intp]) -> Parameters:
+        """Parameters of the atoms in ``kept`` alone."""
+        return Parameters(
+            self.atoms[kept],
+            self.selection_logit[:, kept],
+            self.strength_precision,
+            self.noise_precision,
+            self.births[kept],
+        )
+
+
+@dataclass(frozen=True)
+class State:
+    """State of a chain: what the next step needs and nothing else.
+
+    ``codes`` belong to the backend that made them: `Codes` on this machine, handles elsewhere.
+    """
+
+    parameters: Parameters
+    codes: Any
+    sweep: int

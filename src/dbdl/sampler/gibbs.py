@@ -1,0 +1,225 @@
+"""The Gibbs sampler: ``init`` and ``step`` over an immutable state.
+
+A step draws atoms (eq. 8), usage and strengths (9, 10), selection probabilities (11), strength
+precisions (12) and the noise precision (13), in the paper's order. It is exact Gibbs at a fixed
+number of atoms; dropping atoms is a function of its own between steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._threads import run_blocks
+from dbdl.backends.base import Backend, Data
+from dbdl.draws import Key, Site, fill_logit_betas, gamma_variate
+from dbdl.model import conditionals
+from dbdl.model.codes import Scan
+from dbdl.model.conditionals import Gamma
+from dbdl.model.joint import log_joint
+from dbdl.model.priors import Priors
+from dbdl.model.prune import atoms_to_keep
+from dbdl.model.state import Floats, Parameters, State
+from dbdl.model.statistics import UsageSums
+
+#: A Gamma prior with a smaller shape says nothing: its draws are 0 to machine precision.
+SMALLEST_PROPER_SHAPE = 1e-3
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a step is done.
+
+    Attributes
+    ----------
+    scan : {"collapsed", "paper"}
+        Usage with the strength integrated out, or given the strength (eq. 9 to the letter).
+    sample_noise : bool
+        Draw the noise precision (eq. 13) or hold it.
+    noise_per_class : bool
+        One noise precision for each class (the paper's footnote) or one for all.
+    sample_selection : bool
+        Draw the selection probabilities (eq. 11) or hold them, as for the label atoms.
+    strengths_counted : {"used", "all"}
+        Strengths that inform their precision (eq. 12): those of used atoms, or all, the unused
+        ones drawn from their prior, as the paper has it.
+    """
+
+    scan: Scan = "collapsed"
+    sample_noise: bool = True
+    noise_per_class: bool = False
+    sample_selection: bool = True
+    strengths_counted: Literal["used", "all"] = "used"
+
+
+@dataclass(frozen=True)
+class Info:
+    """Diagnostics of one step."""
+
+    sums: UsageSums
+    log_joint: float
+
+
+def init(
+    key: Key,
+    data: Data,
+    atoms: Floats,
+    priors: Priors,
+    backend: Backend,
+    *,
+    n_nonzero: int,
+    strength_precision: float = 1.0,
+    noise_precision: float = 1e6,
+    births: NDArray[np.int64] | None = None,
+) -> tuple[State, UsageSums]:
+    """Start a chain: codes by matching pursuit, selection probabilities drawn from their counts.
+
+    The paper starts every selection probability at 0.5; its first sweep then switches hundreds of
+    unrelated entries on, with tiny strengths. Drawing them from the counts of the first codes
+    before the first sweep avoids it.
+    """
+    codes = backend.start(data, atoms, n_nonzero)
+    births = np.arange(len(atoms)) if births is None else births
+    parameters = Parameters(
+        atoms=atoms,
+        selection_logit=np.zeros((data.n_classes, len(atoms))),
+        strength_precision=np.full(data.n_classes, strength_precision),
+        noise_precision=np.full(data.n_classes, noise_precision),
+        births=births,
+    )
+    sums = backend.usage(data, codes, parameters)
+    logit = draw_selection(key, 0, data, sums, births, priors, backend)
+    return State(replace(parameters, selection_logit=logit), codes, sweep=0), sums
+
+
+def step(
+    key: Key, state: State, data: Data, priors: Priors, options: Options, backend: Backend
+) -> tuple[State, Info]:
+    """One exact Gibbs step: every variable given all others."""
+    now, number = state.parameters, state.sweep + 1
+    sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
+    posterior = conditionals.atoms_posterior(sums, priors.atoms)
+    now = replace(now, atoms=backend.draw_atoms(key, number, posterior, now.atoms, now.births))
+    codes, usage = backend.sweep(key, number, data, state.codes, now, options.scan)
+    if options.sample_selection:
+        logit = draw_selection(key, number, data, usage, now.births, priors, backend)
+        now = replace(now, selection_logit=logit)
+    now = replace(
+        now, strength_precision=_draw_strength_precision(key, number, data, usage, now, priors, options)
+    )
+    if options.sample_noise:
+        now = replace(
+            now, noise_precision=_draw_noise_precision(key, number, data, usage, now, priors, options)
+        )
+    density = log_joint(now, usage, data.n_rows, priors, noise_per_class=options.noise_per_class)
+    return State(now, codes, number), Info(usage, density)
+
+
+def drop(
+    state: State, sums: UsageSums, priors: Priors, backend: Backend, least_energy: float = 0.0
+) -> tuple[State, Priors]:
+    """Drop the atoms that nobody uses or the data hardly informs; not part of a Gibbs step.
+
+    See `dbdl.model.prune.atoms_to_keep` for the rule.
+    """
+    parameters = state.parameters
+    norm_square = np.einsum("kj,kj->k", parameters.atoms, parameters.atoms, dtype=np.float64)
+    kept = atoms_to_keep(sums.count, sums.energy, norm_square, least_energy)
+    if len(kept) == parameters.n_atoms:
+        return state, priors
+    codes = backend.keep(state.codes, kept, parameters.n_atoms)
+    return State(parameters.keep(kept), codes, state.sweep), priors.keep(kept)
+
+
+def draw_selection(
+    key: Key,
+    number: int,
+    data: Data,
+    sums: UsageSums,
+    births: NDArray[np.int64],
+    priors: Priors,
+    backend: Backend,
+) -> NDArray[np.float64]:
+    """Draw the logits of the selection probabilities (eq. 11), shape (n_classes, n_atoms)."""
+    posterior = conditionals.selection_posterior(sums.count, data.n_rows, priors)
+    logit = np.empty(sums.count.shape)
+
+    def draw_class(c: int) -> None:
+        fill_logit_betas(
+            key, data.first_row[c], births, number, posterior.a[c], posterior.b[c], logit[c]
+        )
+
+    run_blocks(draw_class, range(data.n_classes), backend.n_threads)
+    return logit
+
+
+def _draw_gamma(key: Key, site: Site, place: int, number: int, shape: float, rate: float) -> float:
+    return float(gamma_variate(key, int(site), place, 0, number, shape)) / rate
+
+
+def _draw_strength_precision(
+    key: Key,
+    number: int,
+    data: Data,
+    sums: UsageSums,
+    now: Parameters,
+    priors: Priors,
+    options: Options,
+) -> NDArray[np.float64]:
+    """Draw each class's strength precision (eq. 12)."""
+    n_strengths = sums.count.sum(axis=1).astype(np.float64)
+    square = sums.strength_square
+    if options.strengths_counted == "all":
+        n_unused = data.n_rows * now.n_atoms - n_strengths
+        # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
+        unused = [
+            _draw_gamma(key, Site.INACTIVE_STRENGTHS, place, number, 0.5 * n, 0.5 * precision)
+            if n > 0
+            else 0.0
+            for place, n, precision in zip(
+                data.first_row, n_unused, now.strength_precision, strict=True
+            )
+        ]
+        n_strengths, square = n_strengths + n_unused, square + unused
+    posterior = conditionals.strength_precision_posterior(n_strengths, square, priors)
+    drawn = now.strength_precision.copy()
+    for c, place in enumerate(data.first_row):
+        # A class without a used atom says nothing about its strengths: under a vague prior the
+        # draw would be 0, so the value stays.
+        if n_strengths[c] > 0 or priors.strength_shape > SMALLEST_PROPER_SHAPE:
+            drawn[c] = _draw_gamma(
+                key, Site.STRENGTH_PRECISION, place, number, posterior.shape[c], posterior.rate[c]
+            )
+    return drawn
+
+
+def _draw_noise_precision(
+    key: Key,
+    number: int,
+    data: Data,
+    sums: UsageSums,
+    now: Parameters,
+    priors: Priors,
+    options: Options,
+) -> NDArray[np.float64]:
+    """Draw the noise precision (eq. 13), shared by all classes or one a class."""
+    n_values = (data.n_rows * now.atoms.shape[1]).astype(np.float64)
+    if options.noise_per_class:
+        posterior = conditionals.noise_precision_posterior(n_values, sums.residual_square, priors)
+        places = data.first_row
+    else:
+        posterior = conditionals.noise_precision_posterior(
+            n_values.sum(keepdims=True), sums.residual_square.sum(keepdims=True), priors
+        )
+        places = np.zeros(1, dtype=np.int64)
+    drawn = [
+        _draw_gamma(key, Site.NOISE_PRECISION, place, number, shape, rate)
+        for place, shape, rate in zip(places, *posterior, strict=True)
+    ]
+    return np.broadcast_to(drawn, data.n_classes).copy()
+
+
+__all__ = ["Gamma", "Info", "Options", "drop", "draw_selection", "init", "step"]
