@@ -1,0 +1,61 @@
+# Everything runs in .venv, which is made on first use and brought up to date whenever
+# pyproject.toml changes. Needed beforehand: Python 3.11 or newer with venv and pip.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+export MPLBACKEND ?= Agg
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:  # two installs at once would trip over each other
+.PHONY: help demo test bench lint format clean
+
+help:
+	@echo "make demo     fit on scikit-learn's digits; a table, and pictures in demo_output/"
+	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
+	@echo "make lint     ruff and mypy"
+	@echo "make format   let ruff repair what it can"
+	@echo "make bench    speed and memory    (BENCH_ARGS passes options on)"
+	@echo "make clean    remove .venv, caches and outputs"
+	@echo "PYTHON=python3.12 chooses the Python that .venv is made with."
+
+demo: $(VENV)/.installed
+	$(RUN) -m dbdl.demo
+
+test: $(VENV)/.installed-test
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.installed-bench
+	$(RUN) -m benchmarks $(BENCH_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(VENV)/.installed-dev
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf demo_output benchmarks/output
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	    "dbdl needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.made
+	$(PIP) install --quiet --editable ".[$*]"
+	@touch $@

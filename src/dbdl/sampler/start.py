@@ -1,0 +1,52 @@
+"""Where the atoms of a chain start: training rows, drawn class by class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.backends.base import Data
+from dbdl.draws import Key, Site, uniform
+
+Rows = NDArray[np.int64]
+
+
+def share_by_class(n_atoms: int, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Share ``n_atoms`` among classes in proportion to their rows, at least one a class.
+
+    Remainders go to the classes with the largest fractions; of equal ones, to the larger class.
+    """
+    exact = n_atoms * n_rows / n_rows.sum()
+    share = np.maximum(np.floor(exact).astype(np.int64), 1)
+    missing = max(n_atoms - int(share.sum()), 0)
+    order = np.lexsort((-n_rows, -(exact - np.floor(exact))))
+    share[order[:missing]] += 1
+    return share
+
+
+def rows_with_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
+    """Draw ``n_atoms`` rows with replacement, as the paper does; the distinct ones, ascending.
+
+    A copy of an atom is never chosen by matching pursuit once its twin is, so copies would be
+    dropped before the first sweep: they are left out at once.
+    """
+    chosen = []
+    for c, share in enumerate(share_by_class(n_atoms, data.n_rows)):
+        own = np.flatnonzero(data.class_of_row == c)
+        draws = _uniforms(key, data.first_row[c], int(share))
+        chosen.append(own[(draws * len(own)).astype(np.int64)])
+    return np.unique(np.concatenate(chosen))
+
+
+def rows_without_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
+    """Draw ``n_atoms`` distinct rows (all rows if there are no more), ascending."""
+    chosen = []
+    for c, share in enumerate(share_by_class(n_atoms, data.n_rows)):
+        own = np.flatnonzero(data.class_of_row == c)
+        order = np.argsort(_uniforms(key, data.first_row[c], len(own)), kind="stable")
+        chosen.append(own[order[: min(int(share), len(own))]])
+    return np.sort(np.concatenate(chosen))
+
+
+def _uniforms(key: Key, place: int, n: int) -> NDArray[np.float64]:
+    return np.array([uniform(key, int(Site.START_ATOM), place, j, 0) for j in range(n)])
