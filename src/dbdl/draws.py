@@ -105,7 +105,8 @@ def philox(key, c0, c1, c2, c3):  # type: ignore[no-untyped-def]
 def _to_uniform(high, low):  # type: ignore[no-untyped-def]
     """Uniform in the open interval (0, 1) from two words: 53 bits and a half."""
     bits = (np.int64(high >> np.uint32(5)) << 26) | np.int64(low >> np.uint32(6))
-    return (np.float64(bits) + 0.5) * 1.1102230246251565e-16
+    # For the last of the 2**53 the sum rounds to 2**53: kept below 1.
+    return min((np.float64(bits) + 0.5) * 1.1102230246251565e-16, 0.9999999999999999)
 
 
 @_inlined

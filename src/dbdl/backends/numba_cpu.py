@@ -170,7 +170,7 @@ class NumbaBackend:
                 inverse,
                 np.ascontiguousarray(posterior.natural_mean[:, features]),
                 births,
-                tile := np.ascontiguousarray(atoms[:, features], dtype=np.float64),
+                tile := np.array(atoms[:, features], dtype=np.float64, order="C"),  # a copy always
             )
             drawn[:, features] = tile
 

@@ -78,7 +78,7 @@ class Priors:
                 "parameter b_o (K - 1) / K of its Beta prior is 0"
             )
         for name, value in vars(self).items():
-            if isinstance(value, float) and not (np.isfinite(value) and value > 0):
+            if name != "atoms" and not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
     @property

@@ -55,6 +55,11 @@ class Trace:
         """Turn one record a sweep into one array a quantity."""
         return cls(*(np.array([getattr(r, f.name) for r in records]) for f in fields(cls)))
 
+    @classmethod
+    def stack(cls, traces: list[Self]) -> Self:
+        """Put the traces of several chains together: arrays of shape (n_chains, n_sweeps)."""
+        return cls(*(np.stack([getattr(t, f.name) for t in traces]) for f in fields(cls)))
+
 
 class Chain(NamedTuple):
     """End of a run: the state, the priors of the atoms that are left, and the trace."""

@@ -1,0 +1,181 @@
+"""What the estimators share: parameters of a chain, validation, coding and decoding of rows."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, hstack, issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from dbdl._threads import resolve_n_jobs
+from dbdl.backends.numba_cpu import _sweep_block
+from dbdl.learn.chain import ChainSettings
+from dbdl.learn.ensemble import Member
+from dbdl.model.state import Floats
+
+logger = logging.getLogger("dbdl")
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # without it there is nothing to support
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in for scikit-learn before 1.9."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Stand-in for scikit-learn before 1.9."""
+        return method
+
+
+CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+    "n_chains": [Interval(Integral, 1, None, closed="left")],
+    "initial_ratio": [Interval(Real, 0, None, closed="neither")],
+    "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
+    "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    "selection": [StrOptions({"forward", "orthogonal"})],
+    "scan": [StrOptions({"collapsed", "paper"})],
+    "noise_precision": [Interval(Real, 0, None, closed="neither")],
+    "sample_noise": ["boolean"],
+    "strength_precision": [Interval(Real, 0, None, closed="neither")],
+    "strengths_counted": [StrOptions({"used", "all"})],
+    "atom_precision": [None, Interval(Real, 0, None, closed="neither")],
+    "usage_a": [None, Interval(Real, 0, None, closed="neither")],
+    "usage_b": [None, Interval(Real, 0, None, closed="neither")],
+    "hyper_prior": [Interval(Real, 0, None, closed="neither")],
+    "beta_size": [StrOptions({"start", "current"})],
+    "least_energy": [Interval(Real, 0, None, closed="left")],
+    "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
+    "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
+    "normalize": ["boolean"],
+    "n_jobs": [None, Integral],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+class DictionaryEstimator(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Base of the estimators: everything but what is learned from labels."""
+
+    chains_: list[Member]
+
+    def _chain_settings(self) -> ChainSettings:
+        fields = ChainSettings.__dataclass_fields__
+        return ChainSettings(**{name: getattr(self, name) for name in fields if hasattr(self, name)})
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _rows(self, X: ArrayLike, *, y: ArrayLike | None = None, reset: bool) -> Any:
+        """Validated rows in the order of C, scaled to unit norm where asked for."""
+        options = {"dtype": [np.float64, np.float32], "order": "C", "reset": reset}
+        if y is None:
+            return self._scaled(validate_data(self, X, **options))
+        X, y = validate_data(self, X, y, **options)
+        return self._scaled(X), y
+
+    def _scaled(self, X: Floats) -> Floats:
+        return unit_rows(X) if self.normalize else X
+
+    def _clip_n_nonzero(self, n_nonzero: int, n_features: int) -> int:
+        """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
+        if n_nonzero <= n_features:
+            return n_nonzero
+        warnings.warn(
+            f"n_nonzero={n_nonzero} is more than the {n_features} features of X; {n_features} "
+            "is used. Set n_nonzero to at most the number of features, or to 'auto'.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return n_features
+
+    def _publish(self, chains: list[Member]) -> None:
+        """Set the fitted arrays: the chains' stacked along the atom axis."""
+        self.chains_ = chains
+        self.atoms_ = np.concatenate([chain.atoms for chain in chains])
+        self.components_ = self.atoms_
+        self.n_atoms_ = len(self.atoms_)
+        self._n_features_out = self.n_atoms_
+
+    def _encode(self, X: Floats) -> csr_matrix:
+        n_threads = resolve_n_jobs(self.n_jobs)
+        codes = [
+            chain.encode(X, (self.n_nonzero_,), self.selection, n_threads)[0]
+            for chain in self.chains_
+        ]
+        return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
+
+    def transform(self, X: ArrayLike) -> csr_matrix:
+        """Sparse codes of rows over the atoms.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : csr_matrix of shape (n_samples, n_atoms)
+            At most ``n_nonzero_`` non-zeros a chain in each row.
+        """
+        check_is_fitted(self)
+        return self._encode(self._rows(X, reset=False))
+
+    def inverse_transform(self, X: ArrayLike | csr_matrix) -> Floats:
+        """Rows that codes stand for, averaged over the chains.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_atoms)
+            Codes as `transform` gives them.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            Approximations of the rows (of unit norm where ``normalize`` is set).
+        """
+        check_is_fitted(self)
+        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes have {codes.shape[1]} columns, but there are {self.n_atoms_} atoms; pass "
+                "what transform returned"
+            )
+        rows = codes @ self.atoms_
+        return (rows.toarray() if issparse(rows) else rows) / len(self.chains_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "chains_")
+
+    def _say_if_compiling(self) -> None:
+        """Say so when this fit will first compile the kernels, which takes a while."""
+        if not compiled_before(_sweep_block):
+            logger.warning("dbdl: compiling its kernels, once; later fits start at once")
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Rows divided by their norms; zero rows stay. Large and small scales do not overflow."""
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1.0
+    scaled = X / largest
+    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+    norm[norm == 0] = 1.0
+    unit: Floats = np.ascontiguousarray(scaled / norm)
+    return unit
+
+
+def compiled_before(kernel: Any) -> bool:
+    """Whether a numba kernel is compiled in this process or lies in the cache on disk."""
+    if kernel.signatures:
+        return True
+    return any(Path(kernel.stats.cache_path).glob(f"*{kernel.__name__}-*.nbi"))

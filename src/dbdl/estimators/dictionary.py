@@ -1,0 +1,164 @@
+"""Beta-process dictionary learning without labels, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+
+from dbdl._threads import resolve_n_jobs
+from dbdl.backends.numba_cpu import NumbaBackend
+from dbdl.draws import make_key
+from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator, with_callbacks
+from dbdl.estimators._progress import FitProgress
+from dbdl.learn.chain import learn_chain
+from dbdl.learn.ensemble import Member
+
+
+class BetaProcessDictionary(DictionaryEstimator):
+    r"""Beta-process dictionary learning (Paisley and Carin, 2009; Zhou et al., 2009).
+
+    The unsupervised ancestor of `DBDLClassifier`: the same model with one class, so one
+    probability for each atom,
+
+    .. math::
+        x_i = (z_i \odot s_i) \Phi + \epsilon_i, \quad
+        z_{ik} \sim \mathrm{Bernoulli}(\pi_k), \quad
+        \pi_k \sim \mathrm{Beta}(a_o/K, b_o (K-1)/K)
+
+    Parameters
+    ----------
+    n_sweeps : int, default=35
+        Gibbs sweeps.
+    initial_ratio : float, default=1.5
+        Atoms at the start for each training row, drawn with replacement; at most 5000 in all.
+    n_initial_atoms : int, default=None
+        Number of atoms at the start, drawn without replacement; wins over ``initial_ratio``.
+    n_nonzero : int or "auto", default="auto"
+        Non-zeros of the code of a new row; "auto" takes the number of atoms that a training row
+        uses at the end of the chain, on average.
+    selection : {"forward", "orthogonal"}, default="forward"
+        Rule of matching pursuit.
+    scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
+atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
+n_atom_draws, normalize, n_jobs, random_state, verbose
+        As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is the
+        whole of the rows.
+
+    Attributes
+    ----------
+    atoms_, components_ : ndarray of shape (n_atoms, n_features)
+        Atoms of unit norm.
+    selection_probability_ : ndarray of shape (n_atoms,)
+        Probability that a row uses the atom (mean of eq. 11).
+    n_atoms_ : int
+    n_nonzero_ : int
+    trace_ : Trace
+        Records of every sweep; each field has shape (n_sweeps,).
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dbdl import BetaProcessDictionary
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = BetaProcessDictionary(n_initial_atoms=100, random_state=0).fit(X)
+    >>> model.transform(X[:3]).shape[0]
+    3
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: constraint for name, constraint in CHAIN_CONSTRAINTS.items() if name != "n_chains"
+    }
+
+    def __init__(
+        self,
+        *,
+        n_sweeps: int = 35,
+        initial_ratio: float = 1.5,
+        n_initial_atoms: int | None = None,
+        n_nonzero: int | str = "auto",
+        selection: str = "forward",
+        scan: str = "collapsed",
+        noise_precision: float = 1e6,
+        sample_noise: bool = True,
+        strength_precision: float = 1.0,
+        strengths_counted: str = "used",
+        atom_precision: float | None = None,
+        usage_a: float | None = None,
+        usage_b: float | None = None,
+        hyper_prior: float = 1e-6,
+        beta_size: str = "start",
+        least_energy: float = 0.05,
+        n_start_nonzero: int = 50,
+        n_atom_draws: int = 0,
+        normalize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_sweeps = n_sweeps
+        self.initial_ratio = initial_ratio
+        self.n_initial_atoms = n_initial_atoms
+        self.n_nonzero = n_nonzero
+        self.selection = selection
+        self.scan = scan
+        self.noise_precision = noise_precision
+        self.sample_noise = sample_noise
+        self.strength_precision = strength_precision
+        self.strengths_counted = strengths_counted
+        self.atom_precision = atom_precision
+        self.usage_a = usage_a
+        self.usage_b = usage_b
+        self.hyper_prior = hyper_prior
+        self.beta_size = beta_size
+        self.least_energy = least_energy
+        self.n_start_nonzero = n_start_nonzero
+        self.n_atom_draws = n_atom_draws
+        self.normalize = normalize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Learn a dictionary.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : BetaProcessDictionary
+        """
+        X = self._rows(X, reset=True)
+        self._say_if_compiling()
+        progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
+        learned = learn_chain(
+            make_key(self._seed()),
+            X,
+            np.zeros(len(X), dtype=np.int64),
+            self._chain_settings(),
+            NumbaBackend(resolve_n_jobs(self.n_jobs)),
+            lambda record: progress(0, record),
+        )
+        dictionary, trace = learned.dictionary, learned.chain.trace
+        no_labels = np.empty((len(dictionary.atoms), 0))
+        self._publish(
+            [Member(dictionary.atoms, dictionary.selection_probability, no_labels, trace)]
+        )
+        self.selection_probability_ = dictionary.selection_probability[0]
+        self.trace_ = trace
+        if self.n_nonzero == "auto":
+            self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
+        else:
+            self.n_nonzero_ = self._clip_n_nonzero(self.n_nonzero, X.shape[1])
+        progress.end()
+        return self

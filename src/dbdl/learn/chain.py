@@ -1,0 +1,150 @@
+"""A chain from labelled rows to a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.backends.base import Backend, Data
+from dbdl.draws import Key
+from dbdl.model.codes import Scan
+from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.state import Floats
+from dbdl.sampler.gibbs import Options, drop, init
+from dbdl.sampler.posterior import Dictionary, publish
+from dbdl.sampler.run import Chain, SweepRecord, run
+from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
+
+#: Atoms a chain starts with at most when their number follows from the number of rows.
+MOST_INITIAL_ATOMS = 5000
+
+
+@dataclass(frozen=True)
+class ChainSettings:
+    """Everything that decides a chain but its data and its key; see `dbdl.DBDLClassifier`."""
+
+    n_sweeps: int = 35
+    initial_ratio: float = 1.5
+    n_initial_atoms: int | None = None
+    n_start_nonzero: int = 50
+    scan: Scan = "collapsed"
+    noise_precision: float = 1e6
+    sample_noise: bool = True
+    noise_per_class: bool = False
+    strength_precision: float = 1.0
+    atom_precision: float | None = None
+    usage_a: float | None = None
+    usage_b: float | None = None
+    hyper_prior: float = 1e-6
+    strengths_counted: Literal["used", "all"] = "used"
+    least_energy: float = 0.05
+    beta_size: Literal["start", "current"] = "start"
+    n_atom_draws: int = 0
+
+    @property
+    def options(self) -> Options:
+        """How a step is done."""
+        return Options(
+            scan=self.scan,
+            sample_noise=self.sample_noise,
+            noise_per_class=self.noise_per_class,
+            strengths_counted=self.strengths_counted,
+        )
+
+    def n_start(self, n_rows: int) -> int:
+        """Return the number of atoms drawn at the start: K of the Beta process."""
+        if self.n_initial_atoms is not None:
+            return max(self.n_initial_atoms, 2)
+        return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
+
+    def priors(self, data: Data) -> Priors:
+        """Priors for given data: what is not set follows the paper's section 5."""
+        half_smallest_class = float(data.n_rows.min()) / 2
+        return Priors(
+            usage_a=half_smallest_class if self.usage_a is None else self.usage_a,
+            usage_b=half_smallest_class if self.usage_b is None else self.usage_b,
+            n_atoms=self.n_start(len(data.X)),
+            strength_shape=self.hyper_prior,
+            strength_rate=self.hyper_prior,
+            noise_shape=self.hyper_prior,
+            noise_rate=self.hyper_prior,
+            atoms=AtomPrior(
+                float(data.X.shape[1]) if self.atom_precision is None else self.atom_precision
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class LearnedChain:
+    """A chain at its end.
+
+    Attributes
+    ----------
+    dictionary : Dictionary
+        Published atoms, training codes and selection probabilities.
+    chain : Chain
+        Last state, priors and trace.
+    data : Data
+        The rows it was learned from.
+    """
+
+    dictionary: Dictionary
+    chain: Chain
+    data: Data
+
+
+def learn_chain(
+    key: Key,
+    X: Floats,
+    class_of_row: NDArray[np.int64],
+    settings: ChainSettings,
+    backend: Backend,
+    on_sweep: Callable[[SweepRecord], None] | None = None,
+) -> LearnedChain:
+    """Run one chain on rows (n_samples, n_features) and publish its dictionary."""
+    data = backend.place(X, class_of_row)
+    priors = settings.priors(data)
+    draw_rows = (
+        rows_with_replacement if settings.n_initial_atoms is None else rows_without_replacement
+    )
+    rows = draw_rows(key, data, priors.n_atoms)
+    state, sums = init(
+        key,
+        data,
+        data.X[rows],
+        priors,
+        backend,
+        n_nonzero=min(settings.n_start_nonzero, len(rows), X.shape[1]),
+        strength_precision=settings.strength_precision,
+        noise_precision=settings.noise_precision,
+        births=rows,
+    )
+    state, priors = drop(state, sums, priors, backend)
+    chain = run(
+        key,
+        state,
+        data,
+        priors,
+        settings.options,
+        backend,
+        settings.n_sweeps,
+        least_energy=settings.least_energy * mean_square(data.X),
+        after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
+        on_sweep=on_sweep,
+    )
+    dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
+    return LearnedChain(dictionary, chain, data)
+
+
+def mean_square(X: Floats) -> float:
+    """Squared norm of a row, on average: the energy of one sample."""
+    return float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / len(X)
+
+
+def _follow_number_of_atoms(priors: Priors, n_atoms: int) -> Priors:
+    """K in the Beta prior follows the number of atoms that are left."""
+    return replace(priors, n_atoms=max(n_atoms, 2))

@@ -1,0 +1,146 @@
+"""Choices made on rows that a dictionary never saw, and calibrated probabilities.
+
+Three quarters of the training rows start as atoms themselves, so training rows re-encoded over
+the dictionary say nothing about new rows. Short pilot chains leave a part of the rows out
+entirely; those rows choose the number of non-zeros, which decides more than any other
+parameter, and the temperature of the probabilities. A greedy path holds the codes of every
+smaller number of non-zeros, so one pass scores them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
+
+from dbdl.draws import Key, Site, uniform
+
+Scores = NDArray[np.float64]
+Classes = NDArray[np.int64]
+
+#: Numbers of non-zeros that are tried, at nearly equal ratios.
+LENGTHS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 50)
+
+
+class Fold(NamedTuple):
+    """Row numbers to learn from and row numbers left out."""
+
+    learn: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+
+def stratified_folds(
+    key: Key, class_of_row: Classes, n_folds: int, most_rows: int
+) -> Iterator[Fold]:
+    """Cut rows into folds class by class; a row alone in its class is never left out.
+
+    Of more than ``most_rows`` rows, a part in proportion takes part.
+    """
+    rank = np.empty(len(class_of_row), dtype=np.int64)
+    draw = np.array([uniform(key, int(Site.FOLD), i, 0, 0) for i in range(len(class_of_row))])
+    share = min(1.0, most_rows / len(class_of_row))
+    taking_part = np.zeros(len(class_of_row), dtype=bool)
+    fold_of_row = np.empty(len(class_of_row), dtype=np.int64)
+    offset = 0
+    for c in _classes_by_first_row(class_of_row):
+        own = np.flatnonzero(class_of_row == c)
+        rank[own[np.argsort(draw[own], kind="stable")]] = np.arange(len(own))
+        taking_part[own] = rank[own] < max(int(np.ceil(share * len(own))), min(2, len(own)))
+        fold_of_row[own] = (rank[own] + offset) % n_folds if len(own) > 1 else -1
+        offset += len(own)
+    for fold in range(n_folds):
+        held_out = taking_part & (fold_of_row == fold)
+        if held_out.any():
+            yield Fold(np.flatnonzero(taking_part & ~held_out), np.flatnonzero(held_out))
+
+
+def _classes_by_first_row(class_of_row: Classes) -> Classes:
+    classes, first = np.unique(class_of_row, return_index=True)
+    return classes[np.argsort(first)]
+
+
+def log_loss(scores: Scores, class_of_row: Classes, sharpness: float) -> float:
+    """Mean of -log softmax(sharpness * scores) at the true classes."""
+    scaled = sharpness * scores
+    true = scaled[np.arange(len(scaled)), class_of_row]
+    return float((logsumexp(scaled, axis=1) - true).mean())
+
+
+def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
+    """Inverse temperature of the softmax with the least log-loss.
+
+    The labels are smoothed as if one row more had been seen with a label at random: rows that
+    are all classified right would otherwise ask for an infinite sharpness.
+    """
+    smoothing = 1.0 / (len(scores) + 1.0)
+    spread = float(scores.std()) or 1.0
+
+    def loss(log_sharpness: float) -> float:
+        sharpness = np.exp(log_sharpness) / spread
+        at_random = float((logsumexp(sharpness * scores, axis=1)).mean())
+        at_random -= sharpness * float(scores.mean())
+        return (1 - smoothing) * log_loss(
+            scores, class_of_row, sharpness
+        ) + smoothing * at_random
+
+    best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded")
+    return float(np.exp(best.x)) / spread
+
+
+def to_probabilities(scores: Scores, sharpness: float) -> Scores:
+    """Softmax of the sharpened scores, (n_samples, n_classes)."""
+    probabilities: Scores = softmax(sharpness * scores, axis=1)
+    return probabilities
+
+
+@dataclass(frozen=True)
+class HeldOutChoice:
+    """What the held-out rows said.
+
+    Attributes
+    ----------
+    lengths : tuple of int
+        Numbers of non-zeros tried.
+    accuracy, log_loss : ndarray of shape (n_lengths,)
+        On the held-out rows; the log-loss after fitting the sharpness.
+    best : int
+        Index of the chosen number: the least log-loss.
+    sharpness : float
+        Inverse temperature at the chosen number.
+    n_rows : int
+        Number of held-out rows.
+    """
+
+    lengths: tuple[int, ...]
+    accuracy: NDArray[np.float64]
+    log_loss: NDArray[np.float64]
+    best: int
+    sharpness: float
+    n_rows: int
+
+    @property
+    def n_nonzero(self) -> int:
+        """The chosen number of non-zeros."""
+        return self.lengths[self.best]
+
+
+def choose(lengths: tuple[int, ...], scores: list[Scores], class_of_row: Classes) -> HeldOutChoice:
+    """Choose among numbers of non-zeros by the log-loss of held-out scores, one array each."""
+    sharpness = [fit_sharpness(s, class_of_row) for s in scores]
+    losses = np.array(
+        [log_loss(s, class_of_row, b) for s, b in zip(scores, sharpness, strict=True)]
+    )
+    best = int(np.argmin(losses))
+    return HeldOutChoice(
+        lengths=lengths,
+        accuracy=np.array([(s.argmax(axis=1) == class_of_row).mean() for s in scores]),
+        log_loss=losses,
+        best=best,
+        sharpness=sharpness[best],
+        n_rows=len(class_of_row),
+    )

@@ -1,0 +1,125 @@
+"""Label atoms: the linear map from sparse codes to class scores (paper, section 4.3 and eq. 15)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_matrix
+
+from dbdl.backends.base import Backend
+from dbdl.draws import Key
+from dbdl.learn.chain import ChainSettings, LearnedChain
+from dbdl.model.conditionals import atoms_posterior
+from dbdl.model.priors import AtomPrior
+from dbdl.model.state import Floats, Parameters, State
+from dbdl.sampler.posterior import Dictionary
+from dbdl.sampler.run import run
+
+Classes = NDArray[np.int64]
+
+
+def one_hot(class_of_row: Classes, n_classes: int) -> NDArray[np.float64]:
+    """Label rows (n_samples, n_classes): 1 at the class, 0 elsewhere [H, transposed]."""
+    return np.eye(n_classes)[class_of_row]
+
+
+def ridge_label_atoms(
+    codes: csr_matrix, class_of_row: Classes, n_classes: int, penalty: float
+) -> NDArray[np.float64]:
+    """Ridge regression of the labels on the codes (eq. 15).
+
+    Solves min_W ||H - codes W||^2 + penalty ||W||^2 by a Cholesky factor of the smaller of the
+    two Gram matrices.
+
+    Parameters
+    ----------
+    codes : csr_matrix of shape (n_samples, n_atoms)
+    class_of_row : ndarray of shape (n_samples,)
+    n_classes : int
+    penalty : float
+
+    Returns
+    -------
+    label_atoms : ndarray of shape (n_atoms, n_classes)
+    """
+    codes = codes.astype(np.float64)
+    labels = one_hot(class_of_row, n_classes)
+    n_samples, n_atoms = codes.shape
+    if n_atoms <= n_samples:
+        return _solve_ridge((codes.T @ codes).toarray(), codes.T @ labels, penalty)
+    solution: NDArray[np.float64] = codes.T @ _solve_ridge(
+        (codes @ codes.T).toarray(), labels, penalty
+    )
+    return solution
+
+
+def _solve_ridge(
+    gram: NDArray[np.float64], target: NDArray[np.float64], penalty: float
+) -> NDArray[np.float64]:
+    gram.flat[:: len(gram) + 1] += penalty
+    factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    solution: NDArray[np.float64] = cho_solve(factor, target, check_finite=False)
+    return solution
+
+
+def gibbs_label_atoms(
+    key: Key, learned: LearnedChain, settings: ChainSettings, penalty: float, backend: Backend
+) -> NDArray[np.float64]:
+    """Infer label atoms by the model itself, selection probabilities held (section 4.3).
+
+    The labels take the place of the data, H = codes W + noise, with precisions of their own that
+    start where the dictionary's did; W starts at the ridge solution, the codes at those of the
+    dictionary. Returns label atoms (n_atoms, n_classes) for the published codes.
+    """
+    last, data, dtype = learned.chain.state, learned.data, learned.data.X.dtype
+    labels = backend.place(
+        one_hot(data.class_of_row, data.n_classes).astype(dtype), data.class_of_row
+    )
+    scale = learned.dictionary.scale[:, np.newaxis]
+    start = scale * ridge_label_atoms(
+        learned.dictionary.codes, data.class_of_row, data.n_classes, penalty
+    )
+    parameters = Parameters(
+        atoms=start.astype(dtype),
+        selection_logit=last.parameters.selection_logit,
+        strength_precision=np.full(data.n_classes, settings.strength_precision),
+        noise_precision=np.full(data.n_classes, settings.noise_precision),
+        births=last.parameters.births,
+    )
+    # The paper's lambda_k is the number of features: of the labels there are n_classes.
+    priors = replace(learned.chain.priors, atoms=AtomPrior(float(data.n_classes)))
+    chain = run(
+        key,
+        State(parameters, last.codes, last.sweep),
+        labels,
+        priors,
+        replace(settings.options, sample_selection=False),
+        backend,
+        settings.n_sweeps,
+        drop_unused=False,
+    )
+    now = chain.state.parameters
+    sums = backend.gather(labels, chain.state.codes, now.n_atoms, now.noise_precision)
+    return atoms_posterior(sums, priors.atoms).mean() / scale
+
+
+def append_labels(X: Floats, class_of_row: Classes, n_classes: int, weight: float) -> Floats:
+    """Append sqrt(weight) times the label rows to the rows: (n_samples, n_features + n_classes)."""
+    labels = np.sqrt(weight) * one_hot(class_of_row, n_classes)
+    return np.hstack([X, labels.astype(X.dtype)])
+
+
+def split_labels(
+    dictionary: Dictionary, n_features: int, weight: float
+) -> tuple[Dictionary, NDArray[np.float64]]:
+    """Undo `append_labels` on what was learned: atoms of unit norm, and their label atoms."""
+    features, labels = dictionary.atoms[:, :n_features], dictionary.atoms[:, n_features:]
+    norm = np.linalg.norm(features, axis=1).astype(np.float64)
+    norm[norm == 0] = 1.0
+    atoms = (features / norm[:, np.newaxis]).astype(features.dtype)
+    codes = dictionary.codes.multiply(norm).tocsr().astype(dictionary.codes.dtype)
+    split = replace(dictionary, atoms=atoms, codes=codes, scale=dictionary.scale * norm)
+    return split, labels / (np.sqrt(weight) * norm[:, np.newaxis])
