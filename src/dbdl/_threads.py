@@ -53,13 +53,17 @@ def single_threaded_blas() -> Iterator[None]:
 def run_blocks(
     work: Callable[[Item], Result], blocks: Iterable[Item], n_threads: int = 1
 ) -> list[Result]:
-    """Apply ``work`` to every block, in order or on ``n_threads`` threads; results keep the order."""
+    """Apply ``work`` to every block, on ``n_threads`` threads, with BLAS held at one thread each.
+
+    Results keep the order of the blocks.
+    """
     blocks = list(blocks)
     n_threads = min(n_threads, len(blocks))
-    if n_threads <= 1:
-        return [work(block) for block in blocks]
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="dbdl") as pool:
-        return list(pool.map(work, blocks))
+    with single_threaded_blas():
+        if n_threads <= 1:
+            return [work(block) for block in blocks]
+        with ThreadPoolExecutor(n_threads, thread_name_prefix="dbdl") as pool:
+            return list(pool.map(work, blocks))
 
 
 def block_slices(n: int, size: int) -> list[slice]:

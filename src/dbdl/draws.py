@@ -56,10 +56,6 @@ _32 = np.uint64(32)
 _KEY_0 = tuple(np.uint32(i * _WEYL_0 & 0xFFFFFFFF) for i in range(10))
 _KEY_1 = tuple(np.uint32(i * _WEYL_1 & 0xFFFFFFFF) for i in range(10))
 
-#: logit of the smallest uniform that `uniform` can return, 2**-54: below it, P(1) is 0 for us.
-LOWEST_LOGIT = -37.42994775023705
-
-
 def make_key(seed: int, chain: int = 0) -> Key:
     """Key of one chain of one seed."""
     low, high = np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2, np.uint32)
@@ -124,8 +120,7 @@ def two_uniforms(key, site, place, birth, sweep, attempt=0):  # type: ignore[no-
 @_compiled
 def uniform(key, site, place, birth, sweep):  # type: ignore[no-untyped-def]
     """One uniform in (0, 1)."""
-    w0, w1, _, _ = philox(key, place, birth, sweep, _last_word(site, 0))
-    return _to_uniform(w0, w1)
+    return two_uniforms(key, site, place, birth, sweep)[0]
 
 
 @_inlined
@@ -247,6 +242,14 @@ def fill_normals(key, site, births, sweep, first_feature, out):  # type: ignore[
             )
         out[k, 0::2] = first
         out[k, 1::2] = second[: n_columns // 2]
+
+
+@_compiled
+def fill_logit_uniforms(key, site, place, births, sweep, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (n_atoms,) with logits of uniforms addressed by birth."""
+    for k in range(len(out)):
+        u, _ = two_uniforms(key, site, place, births[k], sweep)
+        out[k] = _log(u / (1.0 - u))
 
 
 @_compiled

@@ -1,0 +1,1 @@
+"""Where rows live and codes are swept: the verbs, a clear reference, and a fast CPU backend."""

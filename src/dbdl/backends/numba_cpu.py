@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dbdl._threads import block_slices, run_blocks, single_threaded_blas
+from dbdl._threads import block_slices, run_blocks
 from dbdl.backends.base import Data, place_rows
 from dbdl.coding.omp import _to_csr, encode, gram_matrix
-from dbdl.draws import LOWEST_LOGIT, Key, Site, fill_normals, normal, uniform
+from dbdl.draws import Key, Site, fill_logit_uniforms, fill_normals, normal
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
@@ -57,10 +57,9 @@ class NumbaBackend:
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         """Codes of the rows by matching pursuit."""
-        pursuit = encode(
-            data.X, atoms, lengths=(n_nonzero,), selection="forward", n_threads=self.n_threads
-        )
-        codes = _to_csr(pursuit, 0, len(atoms))
+        gram = gram_matrix(atoms, self.n_threads)
+        pursuit = encode(data.X, atoms, gram, (n_nonzero,), "forward", None, self.n_threads)
+        codes = _to_csr(pursuit, 0, len(atoms), data.X.dtype)
         return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
 
     def sweep(
@@ -68,7 +67,7 @@ class NumbaBackend:
     ) -> tuple[Codes, UsageSums]:
         """Draw every row's usage and strengths (eqs. 9 and 10)."""
         atoms = parameters.atoms
-        gram = gram_matrix(atoms, self.n_threads)
+        gram = _upper_gram(atoms, self.n_threads)
         norm_square = gram.diagonal().astype(np.float64)
         offset, gain = _search_bound(parameters, norm_square, scan)
 
@@ -93,10 +92,7 @@ class NumbaBackend:
                 scan == "paper",
             )
 
-        with single_threaded_blas():
-            parts = run_blocks(
-                sweep_rows, block_slices(len(data.X), SWEEP_ROWS), self.n_threads
-            )
+        parts = run_blocks(sweep_rows, block_slices(len(data.X), SWEEP_ROWS), self.n_threads)
         listed, atom, strength, residual_square = (
             np.concatenate(arrays) for arrays in zip(*parts, strict=True)
         )
@@ -174,13 +170,23 @@ class NumbaBackend:
             )
             drawn[:, features] = tile
 
-        with single_threaded_blas():
-            run_blocks(draw_tile, block_slices(atoms.shape[1], FEATURE_TILE), self.n_threads)
+        run_blocks(draw_tile, block_slices(atoms.shape[1], FEATURE_TILE), self.n_threads)
         return drawn
 
     def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
         """Codes over the atoms in ``kept`` alone."""
         return codes.keep(kept, n_atoms)
+
+
+def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
+    """Inner products of the atoms on and above the diagonal: a row's pass only looks ahead."""
+    gram = np.empty((len(atoms), len(atoms)), dtype=atoms.dtype)
+
+    def fill(rows: slice) -> None:
+        gram[rows, rows.start :] = atoms[rows] @ atoms[rows.start :].T
+
+    run_blocks(fill, block_slices(len(atoms), ATOM_BLOCK), n_threads)
+    return gram
 
 
 def _padded(rows: Floats, n_rows: int) -> Floats:
@@ -198,8 +204,8 @@ def _search_bound(
     """Offset and gain, each (n_classes, n_atoms), of ``offset + gain * match**2``.
 
     With strengths integrated out this is the log-odds of eq. 9; with the paper's scan it is the
-    log-odds at the strength most in favour, so a bound. An unused entry below `LOWEST_LOGIT`
-    stays unused whatever its random number, and none is drawn.
+    log-odds at the strength most in favour, so a bound. An unused entry stays unused where it
+    lies below the logit of the entry's uniform: nothing else need be drawn for it.
     """
     noise = parameters.noise_precision[:, np.newaxis]
     if scan == "paper":
@@ -307,12 +313,14 @@ def _sweep_block(  # type: ignore[no-untyped-def]
     out_strength = np.empty(len(out_atom), dtype=X.dtype)
     n_out = 0
     code = np.zeros(n_atoms, dtype=X.dtype)
+    threshold = np.empty(n_atoms)  # logit of the uniform that decides on the usage of an atom
     for i in range(n_rows):
         c = class_of_row[i]
         match = matches[i]
         row_offset, row_gain = offset[c], gain[c]
         noise, prior = noise_precision[c], strength_precision[c]
         square = _square(residual[i])
+        fill_logit_uniforms(key, _USAGE, first_row + i, births, number, threshold)
         for entry in range(row_start[i], row_start[i + 1]):
             code[atom[entry]] = strength[entry]
         if n_out + n_atoms > len(out_atom):
@@ -321,15 +329,14 @@ def _sweep_block(  # type: ignore[no-untyped-def]
         entry, n_before = row_start[i], n_out
         for start in range(0, n_atoms, LOOK_AHEAD):
             stop = min(start + LOOK_AHEAD, n_atoms)
-            n_possible = 0
-            for k in range(start, stop):
-                n_possible += row_offset[k] + row_gain[k] * match[k] * match[k] > LOWEST_LOGIT
             in_use = entry < row_start[i + 1] and atom[entry] < stop
-            if n_possible == 0 and not in_use:
+            if not in_use and not _any_above(
+                row_offset[start:stop], row_gain[start:stop], match[start:stop], threshold[start:stop]
+            ):
                 continue
             for k in range(start, stop):
                 old = code[k]
-                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= LOWEST_LOGIT:
+                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= threshold[k]:
                     continue
                 norm_square = np.float64(gram[k, k])
                 own_match = match[k] + norm_square * old
@@ -342,9 +349,8 @@ def _sweep_block(  # type: ignore[no-untyped-def]
                     )
                 else:
                     log_odds = row_offset[k] + row_gain[k] * own_match * own_match
-                u = uniform(key, _USAGE, first_row + i, births[k], number)
                 new = np.float64(0.0)
-                if log(u / (1.0 - u)) < log_odds:
+                if threshold[k] < log_odds:
                     precision = prior + noise * norm_square
                     out_atom[n_out] = k
                     out_strength[n_out] = noise * own_match / precision + normal(
@@ -355,9 +361,7 @@ def _sweep_block(  # type: ignore[no-untyped-def]
                 change = new - old
                 if change != 0.0:
                     square += change * (norm_square * change - 2.0 * match[k])
-                    gram_row = gram[k]
-                    for j in range(k + 1, n_atoms):  # no atom before k is asked again
-                        match[j] -= change * gram_row[j]
+                    _subtract(match[k + 1 :], change, gram[k, k + 1 :])
             while entry < row_start[i + 1] and atom[entry] < stop:
                 entry += 1
         for entry in range(row_start[i], row_start[i + 1]):
@@ -365,6 +369,25 @@ def _sweep_block(  # type: ignore[no-untyped-def]
         listed[i] = n_out - n_before
         residual_square[i] = max(square, 0.0)
     return listed, out_atom[:n_out].copy(), out_strength[:n_out].copy(), residual_square
+
+
+@_compiled
+def _any_above(offset, gain, match, threshold):  # type: ignore[no-untyped-def]
+    """Whether any bound lies above its threshold; counted without a branch, in vector registers."""
+    n_above = 0
+    for k in range(len(offset)):
+        n_above += offset[k] + gain[k] * match[k] * match[k] > threshold[k]
+    return n_above > 0
+
+
+@_compiled
+def _subtract(target, factor, row):  # type: ignore[no-untyped-def]
+    """Update ``target -= factor * row``.
+
+    A function of its own: over slices from 0 numba needs no test for negative indices.
+    """
+    for j in range(len(target)):
+        target[j] -= factor * row[j]
 
 
 @_compiled

@@ -41,7 +41,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from dbdl._threads import block_slices, resolve_n_jobs, run_blocks, single_threaded_blas
+from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
 
 Selection = Literal["orthogonal", "forward"]
 Array = NDArray[Any]
@@ -228,8 +228,7 @@ def encode(
     def code(rows: slice) -> None:
         _code_block(X[rows], problem, sizes, order[rows], count[rows], coefficients[rows])
 
-    with single_threaded_blas():
-        run_blocks(code, block_slices(n_samples, ROWS), n_threads)
+    run_blocks(code, block_slices(n_samples, ROWS), n_threads)
     ends = np.cumsum(sizes)[:-1]
     return Pursuit(order, count, np.split(coefficients, ends, axis=1))
 
@@ -256,8 +255,7 @@ def gram_matrix(atoms: Array, n_threads: int = 1) -> Array:
         gram[rows, rows.start :] = upper
         gram[rows.start :, rows] = upper.T
 
-    with single_threaded_blas():
-        run_blocks(fill, block_slices(n_atoms, GRAM_ROWS), n_threads)
+    run_blocks(fill, block_slices(n_atoms, GRAM_ROWS), n_threads)
     return gram
 
 
@@ -415,7 +413,7 @@ class _Problem(NamedTuple):
     atoms: Array  # (n_atoms, n_features)
     gram: Array  # (n_atoms, n_atoms), as given
     inverse_norm: Array  # (n_atoms,), zero for zero atoms, float64
-    screen_gram: Array  # (n_atoms, n_atoms), for the screen only: gram, or its float32 copy
+    screen_gram: Array  # (n_atoms, n_atoms), for V in float32: gram, or its float32 copy
     screen_scale: Array  # (n_atoms,), brings screen_gram to atoms of norm one
     longest: int  # most atoms of a row
     forward: bool
@@ -459,7 +457,7 @@ def _pose(
 ) -> _Problem:
     norm = np.sqrt(np.diagonal(gram).astype(np.float64))
     inverse_norm = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
-    screen_gram, screen_scale = gram, inverse_norm
+    screen_gram, screen_scale = gram, inverse_norm.astype(gram.dtype)
     if X.shape[0] > gram.shape[0] // 8:
         # enough rows to pay for a copy that halves what each step reads
         screen_gram = _unit_gram(gram, inverse_norm)
@@ -495,7 +493,9 @@ def _code_block(
 ) -> None:
     """Code up to ROWS rows, one after the other, filling order, count and coefficients."""
     padded = np.zeros((ROWS, rows.shape[1]), rows.dtype)
-    padded[: rows.shape[0]] = rows
+    for i in range(rows.shape[0]):
+        for feature in range(rows.shape[1]):
+            padded[i, feature] = rows[i, feature]
     correlations = np.dot(padded, problem.atoms.T)
     factor = _new_factor(problem.longest)
     screen = _new_screen(problem, np.zeros(1, np.float32))
@@ -506,8 +506,6 @@ def _code_block(
             continue
         if norm == 0.0:
             continue
-        # the ranges in which the screen is trusted; with V in float64 always, and norms are
-        # looked at for dependence alone
         count[i] = _pursue(
             correlations[i], norm, problem, factor, screen, NORM_FLOOR, True, order[i]
         )
@@ -583,7 +581,11 @@ def _pursue(
     doubt: bool,
     order: Array,
 ) -> int:
-    """Choose the atoms of one row; their number, or -1 where the screen is not to be trusted."""
+    """Choose the atoms of one row; their number, or -1 where the screen is not to be trusted.
+
+    Without ``doubt`` (V in float64) it is always trusted, and projected squared norms under
+    ``norm_floor`` are looked at for dependence alone.
+    """
     barred = np.inf if problem.forward else 0.0
     n_atoms = correlations.shape[0]
     _start(correlations, norm, problem, screen, barred)
@@ -622,7 +624,8 @@ def _pursue(
                     score /= square
                 if score > best_score or (score == best_score and k < best):
                     best, best_score, best_correlation, best_square = k, score, correlation, square
-                    factor.weights[:t] = factor.trial[:t]
+                    for j in range(t):
+                        factor.weights[j] = factor.trial[j]
         if best < 0 and dropped:
             _rank(screen, problem.forward)
             continue
@@ -639,7 +642,7 @@ def _pursue(
         screen.norm[best] = barred
         t += 1
         if t < problem.longest:
-            _advance(problem, factor, screen, best, t - 1)
+            _advance(problem, factor, screen, doubt, order, t - 1)
             if problem.forward and _lowest(screen.lowest) < norm_floor:
                 for k in range(n_atoms):
                     if screen.norm[k] < norm_floor:
@@ -724,20 +727,26 @@ def _project(k: int, problem: Any, factor: Any, order: Array, t: int) -> None:
 
 
 @kernel()
-def _advance(problem: Any, factor: Any, screen: Any, chosen: int, t: int) -> None:
-    """Make direction t from the chosen atom and take it out of correlations and norms."""
+def _advance(problem: Any, factor: Any, screen: Any, doubt: bool, order: Array, t: int) -> None:
+    """Make direction t from the atom chosen last, take it out of correlations and norms."""
+    chosen = order[t]
     V, weights = screen.directions, screen.weights
     inverse = V.dtype.type(factor.inverse_diagonal[t])
     step = V.dtype.type(factor.target[t])
     width, n_atoms = V.shape[1], problem.gram.shape[0]
-    row, scale = problem.screen_gram[chosen], problem.screen_scale
+    quick_row, quick_scale = problem.screen_gram[chosen], problem.screen_scale
+    row, scale = problem.gram[chosen], problem.inverse_norm
     screen.highest[:] = 0
     screen.lowest[:] = np.inf
     for start in range(0, width, CHUNK):
         stop = min(start + CHUNK, width)
         running = screen.running[: stop - start]
         filled = max(0, min(stop, n_atoms) - start)
-        _scale_row(row[start : start + filled], scale[start : start + filled], scale[chosen], running)
+        end = start + filled
+        if doubt:
+            _scale_row(quick_row[start:end], quick_scale[start:end], quick_scale[chosen], running)
+        else:
+            _scale_row(row[start:end], scale[start:end], scale[chosen], running)
         running[filled:] = 0
         # Groups of eight: the running sum is read and written once for eight products, and plain
         # loops over columns vectorise. Weights past t are zero, so the last group may be partial.

@@ -80,7 +80,7 @@ class Member:
 def encode_path(
     X: Floats,
     atoms: Floats,
-    gram: Floats | None,
+    gram: Floats,
     lengths: tuple[int, ...],
     selection: Selection,
     n_threads: int,
@@ -88,7 +88,7 @@ def encode_path(
     """Codes of rows over unit atoms for several numbers of non-zeros, clipped to what there is."""
     clipped = [min(length, *atoms.shape) for length in lengths]
     pursuit = encode(X, atoms, gram, clipped, selection, None, n_threads)
-    return [_to_csr(pursuit, i, len(atoms)) for i in range(len(lengths))]
+    return [_to_csr(pursuit, i, len(atoms), X.dtype) for i in range(len(lengths))]
 
 
 def learn_member(
@@ -158,7 +158,8 @@ def _label_atoms(
     if labels.kind == "ridge":
         found = ridge_label_atoms(dictionary.codes, class_of_row, n_classes, labels.penalty)
         return [found] * len(lengths)
-    recoded = encode_path(X, dictionary.atoms, None, lengths, labels.selection, backend.n_threads)
+    gram = gram_matrix(dictionary.atoms, backend.n_threads)
+    recoded = encode_path(X, dictionary.atoms, gram, lengths, labels.selection, backend.n_threads)
     return [ridge_label_atoms(c, class_of_row, n_classes, labels.penalty) for c in recoded]
 
 
@@ -200,7 +201,12 @@ def choose_on_held_out_rows(
             )
         )
         codes = encode_path(
-            X[fold.held_out], dictionary.atoms, None, lengths, labels.selection, 1
+            X[fold.held_out],
+            dictionary.atoms,
+            gram_matrix(dictionary.atoms),
+            lengths,
+            labels.selection,
+            1,
         )
         return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 

@@ -1,0 +1,1 @@
+"""The model: pure mathematics, no loop over sweeps, no input or output."""

@@ -67,11 +67,11 @@ def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
 
 def atoms_posterior(sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
     """All atoms given codes and noise precision: eq. 8 for every k at once."""
-    precision = sums.gram + (
-        prior.precision
-        if isinstance(prior.precision, np.ndarray)
-        else prior.precision * np.eye(len(sums.gram))
-    )
+    if isinstance(prior.precision, np.ndarray):
+        precision = sums.gram + prior.precision
+    else:
+        precision = sums.gram.copy()
+        precision.flat[:: len(precision) + 1] += prior.precision
     natural_mean = sums.cross if prior.natural_mean is None else sums.cross + prior.natural_mean
     return AtomPosterior(precision, natural_mean)
 

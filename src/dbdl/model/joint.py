@@ -76,8 +76,10 @@ def log_selection(
     """Log density of the usage given the selection probabilities, and of their logits."""
     a = priors.beta_a + count
     b = priors.beta_b + (n_rows[:, np.newaxis] - count)
-    log_p, log_q = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
-    return float((a * log_p + b * log_q).sum() - logit.size * betaln(priors.beta_a, priors.beta_b))
+    # log pi = min(logit, 0) - log(1 + exp(-|logit|)), and log(1 - pi) = log pi - logit.
+    log_p = np.minimum(logit, 0.0) - np.log1p(np.exp(-np.abs(logit)))
+    total = np.vdot(a, log_p) + np.vdot(b, log_p - logit)
+    return float(total - logit.size * betaln(priors.beta_a, priors.beta_b))
 
 
 def log_atoms(atoms: Floats, prior: AtomPrior) -> float:
