@@ -24,7 +24,7 @@ Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
 
 #: Numbers of non-zeros that are tried, at nearly equal ratios.
-LENGTHS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 50)
+LENGTHS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80)
 
 
 class Fold(NamedTuple):
