@@ -57,6 +57,9 @@ GRAM_ROWS = 128
 # dependent on the chosen ones. The Cholesky factor loses about eps / this: five digits remain.
 DEPENDENCE = {"float64": 1e-10, "float32": 1e-5}
 
+# Projected squared norms (atoms have norm one) from here on are beyond doubt.
+INDEPENDENCE = 1e-3
+
 # Screened scores within this part of the best are scored exactly; it lets through about one atom
 # in five steps too many.
 MARGIN = 0.03
@@ -420,6 +423,7 @@ class _Problem(NamedTuple):
     tol: float  # negative: none
     noise: float  # correlations up to this count as zero
     dependence: float  # projected squared norms up to this count as zero
+    rounding: float  # of the entries of the Gram matrix
 
 
 class _Factor(NamedTuple):
@@ -430,6 +434,7 @@ class _Factor(NamedTuple):
     target: Array  # (longest,), L^-1 c: coefficients of the row on the directions
     weights: Array  # (longest,), L^-1 gram[chosen, k] for the best atom so far
     trial: Array  # (longest,), the same for the atom being looked at
+    combination: Array  # (longest,), that atom's projection in terms of the chosen ones
 
 
 class _Screen(NamedTuple):
@@ -455,6 +460,7 @@ def _read_only(array: Array) -> Array:
 def _pose(
     X: Array, atoms: Array, gram: Array, longest: int, selection: str, tol: float | None
 ) -> _Problem:
+    eps = float(np.finfo(X.dtype).eps)
     norm = np.sqrt(np.diagonal(gram).astype(np.float64))
     inverse_norm = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
     screen_gram, screen_scale = gram, inverse_norm.astype(gram.dtype)
@@ -471,8 +477,9 @@ def _pose(
         longest,
         selection == "forward",
         -1.0 if tol is None else float(tol),
-        NOISE * float(np.finfo(X.dtype).eps) * math.sqrt(X.shape[1]),
+        NOISE * eps * math.sqrt(X.shape[1]),
         DEPENDENCE[X.dtype.name],
+        eps,
     )
 
 
@@ -521,6 +528,7 @@ def _code_block(
 def _new_factor(longest: int) -> Any:
     return _Factor(
         np.zeros((longest, longest)),
+        np.zeros(longest),
         np.zeros(longest),
         np.zeros(longest),
         np.zeros(longest),
@@ -609,7 +617,7 @@ def _pursue(
                 for j in range(t):
                     square -= factor.trial[j] * factor.trial[j]
                     correlation -= factor.trial[j] * factor.target[j]
-                if square <= problem.dependence:
+                if _is_dependent(square, problem, factor, t):
                     screen.norm[k] = barred
                     dropped = True
                     continue
@@ -650,7 +658,7 @@ def _pursue(
                         square = 1.0
                         for j in range(t):
                             square -= factor.trial[j] * factor.trial[j]
-                        if square <= problem.dependence:
+                        if _is_dependent(square, problem, factor, t):
                             screen.norm[k] = barred
                         elif doubt:
                             return -1
@@ -724,6 +732,27 @@ def _project(k: int, problem: Any, factor: Any, order: Array, t: int) -> None:
         column = factor.columns[j]
         for i in range(j + 1, t):
             trial[i] -= value * column[i]
+
+
+@kernel()
+def _is_dependent(square: float, problem: Any, factor: Any, t: int) -> bool:
+    """Whether a projected squared norm, of the atom in ``trial``, is no more than rounding.
+
+    Entries of the Gram matrix off by eps change it by up to eps (1 + sum |combination|)^2.
+    """
+    if square > INDEPENDENCE:
+        return False
+    if square <= problem.dependence:
+        return True
+    total = 1.0
+    combination = factor.combination
+    for j in range(t - 1, -1, -1):
+        value = factor.trial[j]
+        for i in range(j + 1, t):
+            value -= factor.columns[j, i] * combination[i]
+        combination[j] = value * factor.inverse_diagonal[j]
+        total += abs(combination[j])
+    return square <= problem.rounding * total * total
 
 
 @kernel()

@@ -25,7 +25,11 @@ MOST_INITIAL_ATOMS = 5000
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """Everything that decides a chain but its data and its key; see `dbdl.DBDLClassifier`."""
+    """Everything that decides a chain but its data and its key; see `dbdl.DBDLClassifier`.
+
+    The last two are for the paper read to the letter: every selection probability starting at
+    0.5, and copies of atoms kept.
+    """
 
     n_sweeps: int = 35
     initial_ratio: float = 1.5
@@ -44,6 +48,8 @@ class ChainSettings:
     least_energy: float = 0.05
     beta_size: Literal["start", "current"] = "start"
     n_atom_draws: int = 0
+    start_selection: Literal["counts", "half"] = "counts"
+    keep_copies: bool = False
 
     @property
     def options(self) -> Options:
@@ -112,6 +118,10 @@ def learn_chain(
         rows_with_replacement if settings.n_initial_atoms is None else rows_without_replacement
     )
     rows = draw_rows(key, data, priors.n_atoms)
+    if not settings.keep_copies:
+        # Matching pursuit never chooses a copy once its twin is chosen, so copies would be
+        # dropped before the first sweep: they are left out at once.
+        rows = np.unique(rows)
     state, sums = init(
         key,
         data,
@@ -121,9 +131,10 @@ def learn_chain(
         n_nonzero=min(settings.n_start_nonzero, len(rows), X.shape[1]),
         strength_precision=settings.strength_precision,
         noise_precision=settings.noise_precision,
-        births=rows,
+        selection=settings.start_selection,
     )
-    state, priors = drop(state, sums, priors, backend)
+    if not settings.keep_copies:
+        state, priors = drop(state, sums, priors, backend)
     chain = run(
         key,
         state,

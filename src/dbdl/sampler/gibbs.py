@@ -18,7 +18,6 @@ from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key, Site, fill_logit_betas, gamma_variate
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
-from dbdl.model.conditionals import Gamma
 from dbdl.model.joint import log_joint
 from dbdl.model.priors import Priors
 from dbdl.model.prune import atoms_to_keep
@@ -73,26 +72,27 @@ def init(
     n_nonzero: int,
     strength_precision: float = 1.0,
     noise_precision: float = 1e6,
-    births: NDArray[np.int64] | None = None,
+    selection: Literal["counts", "half"] = "counts",
 ) -> tuple[State, UsageSums]:
     """Start a chain: codes by matching pursuit, selection probabilities drawn from their counts.
 
-    The paper starts every selection probability at 0.5; its first sweep then switches hundreds of
-    unrelated entries on, with tiny strengths. Drawing them from the counts of the first codes
-    before the first sweep avoids it.
+    The paper starts every selection probability at 0.5 (``selection="half"``); its first sweep
+    then switches hundreds of unrelated entries on, with tiny strengths. Drawing them from the
+    counts of the first codes before the first sweep avoids it.
     """
     codes = backend.start(data, atoms, n_nonzero)
-    births = np.arange(len(atoms)) if births is None else births
     parameters = Parameters(
         atoms=atoms,
         selection_logit=np.zeros((data.n_classes, len(atoms))),
         strength_precision=np.full(data.n_classes, strength_precision),
         noise_precision=np.full(data.n_classes, noise_precision),
-        births=births,
+        births=np.arange(len(atoms)),
     )
     sums = backend.usage(data, codes, parameters)
-    logit = draw_selection(key, 0, data, sums, births, priors, backend)
-    return State(replace(parameters, selection_logit=logit), codes, sweep=0), sums
+    if selection == "counts":
+        logit = draw_selection(key, 0, data, sums, parameters.births, priors, backend)
+        parameters = replace(parameters, selection_logit=logit)
+    return State(parameters, codes, sweep=0), sums
 
 
 def step(
@@ -211,8 +211,10 @@ def _draw_noise_precision(
         posterior = conditionals.noise_precision_posterior(n_values, sums.residual_square, priors)
         places = data.first_row
     else:
+        # Summed in the order of first rows: the order of the classes must not change the rounding.
+        square = sums.residual_square[np.argsort(data.first_row)].sum(keepdims=True)
         posterior = conditionals.noise_precision_posterior(
-            n_values.sum(keepdims=True), sums.residual_square.sum(keepdims=True), priors
+            n_values.sum(keepdims=True), square, priors
         )
         places = np.zeros(1, dtype=np.int64)
     drawn = [
@@ -220,6 +222,3 @@ def _draw_noise_precision(
         for place, shape, rate in zip(places, *posterior, strict=True)
     ]
     return np.broadcast_to(drawn, data.n_classes).copy()
-
-
-__all__ = ["Gamma", "Info", "Options", "drop", "draw_selection", "init", "step"]

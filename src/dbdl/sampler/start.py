@@ -25,17 +25,13 @@ def share_by_class(n_atoms: int, n_rows: NDArray[np.int64]) -> NDArray[np.int64]
 
 
 def rows_with_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
-    """Draw ``n_atoms`` rows with replacement, as the paper does; the distinct ones, ascending.
-
-    A copy of an atom is never chosen by matching pursuit once its twin is, so copies would be
-    dropped before the first sweep: they are left out at once.
-    """
+    """Draw ``n_atoms`` rows with replacement, as the paper does; ascending, copies included."""
     chosen = []
     for c, share in enumerate(share_by_class(n_atoms, data.n_rows)):
         own = np.flatnonzero(data.class_of_row == c)
         draws = _uniforms(key, data.first_row[c], int(share))
         chosen.append(own[(draws * len(own)).astype(np.int64)])
-    return np.unique(np.concatenate(chosen))
+    return np.sort(np.concatenate(chosen))
 
 
 def rows_without_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
