@@ -22,8 +22,7 @@ within ``MARGIN`` of the best are scored again in float64 from the Gram matrix, 
 is chosen. The Cholesky factor and the codes are float64 throughout, and do not see the rounding of
 the screen. Each exact score also measures the error of the screen; where that is no longer small
 against the margin (atoms close to dependent, residuals close to zero) the row starts again with
-``V`` in float64. Against one kernel in float64 this halves the time, and more where ``V`` in
-float64 outgrows the cache.
+``V`` in float64. The sum alone runs 2.0 to 2.2 times as fast as in float64 (1216 to 4608 atoms).
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ DEPENDENCE = {"float64": 1e-10, "float32": 1e-5}
 # Projected squared norms (atoms have norm one) from here on are beyond doubt.
 INDEPENDENCE = 1e-3
 
-# Screened scores within this part of the best are scored exactly; it lets through about one atom
-# in five steps too many.
+# Screened scores within this part of the best are scored exactly. That is cheap: at 0.02, 1.2 atoms
+# a step were, on YaleB faces.
 MARGIN = 0.03
 
 # Errors of the screened correlations (relative) and of the screened squared norms (atoms have norm
-# one) that are let pass, as measured on the atoms scored exactly. A screened winner could hide
-# only behind errors about seven times as large.
+# one) that are let pass, as measured on the atoms scored exactly. This is a check, no proof: the
+# true winner is missed if the errors of other atoms are several times as large.
 CORRELATION_SLACK = 1e-3
 NORM_SLACK = 1.5e-6
 
@@ -296,8 +295,8 @@ def _code(
         products = _check_gram(_aligned(_as_matrix(gram, "gram"), dtype), dictionary.shape[0])
     pursuit = encode(rows, dictionary, products, lengths, selection, tol, n_threads)
     if rows.shape[0] and pursuit.count.min() < 0:
-        # atoms passed with their Gram matrix are looked at only here: reading them once more
-        # would take a third of the time of a single query
+        # atoms passed with their Gram matrix are looked at only here, since a single query would
+        # notice the time to read them all once more
         _check_finite(dictionary, "atoms")
         raise ValueError(
             "The products of X and atoms overflow. Expected values whose products stay finite. "
@@ -556,7 +555,7 @@ def _new_screen(problem: Any, kind: Array) -> Any:
 
 @kernel()
 def _aligned_zeros(n_rows: int, n_columns: int, kind: Array) -> Array:
-    """Zeros that start on a cache line: vectors across two lines would cost a third more."""
+    """Zeros that start on a cache line: the sums ran 3 to 50 % slower off it."""
     flat = np.zeros(n_rows * n_columns + LINE, kind.dtype)
     offset = (-flat.ctypes.data % (4 * LINE)) // kind.itemsize
     return flat[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)

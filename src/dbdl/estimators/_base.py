@@ -36,6 +36,8 @@ except ImportError:  # without it there is nothing to support
         return method
 
 
+ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
+
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [Interval(Integral, 1, None, closed="left")],
     "n_chains": [Interval(Integral, 1, None, closed="left")],
@@ -77,13 +79,20 @@ class DictionaryEstimator(
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _rows(self, X: ArrayLike, *, y: ArrayLike | None = None, reset: bool) -> Any:
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
         """Validated rows in the order of C, scaled to unit norm where asked for."""
-        options = {"dtype": [np.float64, np.float32], "order": "C", "reset": reset}
-        if y is None:
-            return self._scaled(validate_data(self, X, **options))
-        X, y = validate_data(self, X, y, **options)
+        return self._scaled(validate_data(self, X, reset=reset, **ROW_FORMAT))
+
+    def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Rows to learn from, as `_rows`, and their labels."""
+        X, y = validate_data(self, X, y, **ROW_FORMAT)
         return self._scaled(X), y
+
+    def _check_not_all_zero(self, X: Floats) -> None:
+        if not X.any():
+            raise ValueError(
+                "every row of X is zero: there is nothing to learn. Check how X was made."
+            )
 
     def _scaled(self, X: Floats) -> Floats:
         return unit_rows(X) if self.normalize else X

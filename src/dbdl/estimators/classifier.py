@@ -274,8 +274,9 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        X, y = self._rows(X, y=y, reset=True)
+        X, y = self._labelled_rows(X, y)
         check_classification_targets(y)
+        self._check_not_all_zero(X)
         self.classes_, class_of_row = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(

@@ -139,6 +139,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         self : BetaProcessDictionary
         """
         X = self._rows(X, reset=True)
+        self._check_not_all_zero(X)
         self._say_if_compiling()
         progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
         learned = learn_chain(

@@ -74,6 +74,7 @@ class Member:
         self, X: Floats, lengths: tuple[int, ...], selection: Selection, n_threads: int
     ) -> list[csr_matrix]:
         """Codes of rows, one matrix for each number of non-zeros."""
+        X = X.astype(self.atoms.dtype, copy=False)
         return encode_path(X, self.atoms, self.gram, lengths, selection, n_threads)
 
 

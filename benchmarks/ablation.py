@@ -1,0 +1,113 @@
+"""What each detail is worth that the paper leaves open: from its letter to our defaults.
+
+    python -m benchmarks.ablation [--problem yaleb] [--splits 5]
+
+Each row changes one more detail than the row above it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.problems import Split, splits
+from dbdl._threads import run_blocks
+from dbdl.backends.numba_cpu import NumbaBackend
+from dbdl.draws import make_key
+from dbdl.learn.chain import ChainSettings
+from dbdl.learn.ensemble import (
+    FIRST_CHAIN,
+    LabelSettings,
+    choose_on_held_out_rows,
+    learn_ensemble,
+    learn_member,
+)
+from dbdl.learn.held_out import LENGTHS
+
+OUTPUT = Path("benchmarks/output")
+
+LETTER = ChainSettings(
+    scan="paper",
+    strengths_counted="all",
+    beta_size="current",
+    least_energy=0.0,
+    n_atom_draws=1,
+    start_selection="half",
+    keep_copies=True,
+)
+PAPER_LABELS = LabelSettings("gibbs", selection="orthogonal")
+
+#: (what changes, chain settings, label settings, non-zeros or None for the chosen one, chains)
+Row = tuple[str, ChainSettings, LabelSettings, int | None, int]
+
+
+def rows() -> list[Row]:
+    """One more detail in each row."""
+    table: list[Row] = [("the paper to the letter", LETTER, PAPER_LABELS, 50, 1)]
+
+    def then(text: str, chain: dict | None = None, labels: dict | None = None, n: int | None = 50, chains: int = 1) -> None:
+        _, settings, label_settings, _, _ = table[-1]
+        settings = replace(settings, **(chain or {}))
+        table.append((text, settings, replace(label_settings, **(labels or {})), n, chains))
+
+    then("posterior mean of the atoms, not one draw", {"n_atom_draws": 0})
+    then("selection probabilities drawn from the first counts", {"start_selection": "counts"})
+    then("copies and unused atoms dropped first: `DBDLClassifier.paper()`", {"keep_copies": False})
+    then("strength precision from used atoms only", {"strengths_counted": "used"})
+    then("strengths integrated out of the usage draw", {"scan": "collapsed"})
+    then("K of the Beta prior held at its start", {"beta_size": "start"})
+    then("atoms that are hardly informed dropped too", {"least_energy": 0.05})
+    then("label atoms by ridge on the training codes", labels={"kind": "ridge"})
+    then("forward selection in the coder", labels={"selection": "forward"})
+    then("number of non-zeros chosen on held-out rows", n=None)
+    then("five chains: the defaults", n=None, chains=5)
+    return table
+
+
+def accuracy(split: Split, row: Row) -> tuple[float, float]:
+    """Test accuracy, and atoms left a chain."""
+    _, settings, labels, n_nonzero, n_chains = row
+    classes, y = np.unique(split.y_train, return_inverse=True)
+    if n_nonzero is None:
+        choice = choose_on_held_out_rows(
+            0, split.X_train, y, len(classes), settings, labels, LENGTHS, n_chains, 2
+        )
+        n_nonzero = choice.n_nonzero
+    members = learn_ensemble(
+        0, split.X_train, y, len(classes), settings, labels, n_nonzero, n_chains, 2
+    )
+    scores = sum(
+        m.encode(split.X_test, (n_nonzero,), labels.selection, 2)[0] @ m.label_atoms
+        for m in members
+    )
+    right = classes[scores.argmax(axis=1)] == split.y_test
+    return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
+
+
+def main() -> None:
+    """Parse the command line, print the table as it grows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problem", default="yaleb")
+    parser.add_argument("--splits", type=int, default=5)
+    arguments = parser.parse_args()
+    all_splits = list(splits(arguments.problem, arguments.splits))
+    print(f"{arguments.problem}, {arguments.splits} splits, test accuracy %")
+    print("| detail | accuracy % | atoms |\n| --- | --- | --- |")
+    records = []
+    for row in rows():
+        results = [accuracy(split, row) for split in all_splits]
+        values = [100 * a for a, _ in results]
+        spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+        atoms = float(np.mean([n for _, n in results]))
+        print(f"| {row[0]} | {np.mean(values):.2f}{spread} | {atoms:.0f} |", flush=True)
+        records.append({"detail": row[0], "accuracy": values, "atoms": atoms})
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    (OUTPUT / f"ablation_{arguments.problem}.json").write_text(json.dumps(records, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Unusual and bad input gets a right answer or an error that says what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dbdl import BetaProcessDictionary, DBDLClassifier
+from cones import make_cones
+
+QUICK = {"n_sweeps": 4, "n_chains": 2, "random_state": 0}
+X, Y = make_cones()
+X_NEW, Y_NEW = (part[60:] for part in make_cones(n_rows=100))
+
+
+def fit(rows=X, labels=Y, **settings):
+    return DBDLClassifier(**{**QUICK, **settings}).fit(rows, labels)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(value):
+    bad = X.copy()
+    bad[3, 4] = value
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        fit(bad)
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        fit().predict(bad)
+
+
+def test_one_class_is_refused_and_the_way_out_named():
+    with pytest.raises(ValueError, match="at least 2 classes.*BetaProcessDictionary"):
+        fit(labels=np.zeros(len(X)))
+
+
+def test_labels_of_a_regression_are_refused():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        fit(labels=np.linspace(0, 1, len(X)))
+
+
+def test_wrong_widths_are_refused():
+    with pytest.raises(ValueError, match="12 features"):
+        fit().predict(X[:, :5])
+
+
+def test_a_class_with_one_sample_is_learned():
+    labels = Y.copy()
+    labels[0] = 7
+    model = fit(labels=labels)
+    assert model.predict(X[:1])[0] == 7
+    assert model.score(X_NEW, Y_NEW) > 0.8
+
+
+def test_every_class_with_one_sample_is_nearest_atom():
+    model = fit(X[:3], Y[:3])
+    np.testing.assert_array_equal(model.predict(X[:3]), Y[:3])
+    assert model.held_out_ is None
+
+
+def test_zero_rows_are_harmless_and_score_zero():
+    rows = np.vstack([X, np.zeros((3, 12))])
+    model = fit(rows, np.concatenate([Y, [0, 1, 2]]))
+    assert np.isfinite(model.atoms_).all() and model.score(X_NEW, Y_NEW) > 0.8
+    assert model.transform(np.zeros((1, 12))).nnz == 0
+    np.testing.assert_allclose(model.predict_proba(np.zeros((1, 12))), 1 / 3)
+
+
+def test_nothing_but_zero_rows_is_refused():
+    with pytest.raises(ValueError, match="every row of X is zero"):
+        fit(np.zeros_like(X))
+
+
+def test_duplicate_rows_are_harmless():
+    model = fit(np.repeat(X, 3, axis=0), np.repeat(Y, 3))
+    assert np.isfinite(model.atoms_).all() and model.score(X_NEW, Y_NEW) > 0.8
+
+
+def test_constant_features_are_harmless():
+    def constant(rows):
+        return np.hstack([rows, np.full((len(rows), 2), 0.1)])
+
+    assert fit(constant(X)).score(constant(X_NEW), Y_NEW) > 0.8
+
+
+def test_a_single_constant_feature_cannot_separate_but_does_not_fail():
+    model = fit(np.ones((20, 1)), np.tile([0, 1], 10))
+    assert np.isfinite(model.predict_proba(np.ones((1, 1)))).all()
+
+
+def test_more_nonzeros_than_features_are_clipped_with_a_warning():
+    with pytest.warns(UserWarning, match="n_nonzero=50 is more than the 12 features"):
+        model = fit(n_nonzero=50)
+    assert model.n_nonzero_ == 12 and model.score(X_NEW, Y_NEW) > 0.5
+
+
+@pytest.mark.parametrize("exponent", [-600, -100, 100, 600])
+def test_scale_does_not_matter(exponent):
+    scale = 2.0**exponent  # a power of two, so that the same rows come out of the scaling
+    np.testing.assert_array_equal(
+        fit(X * scale).decision_function(X_NEW * scale), fit().decision_function(X_NEW)
+    )
+
+
+def test_strings_as_labels():
+    names = np.array(["alpha", "beta", "gamma"])
+    assert set(fit(labels=names[Y]).predict(X_NEW)) <= set(names)
+
+
+def test_float32_stays_float32_and_agrees():
+    model = fit(X.astype(np.float32))
+    assert model.atoms_.dtype == np.float32
+    assert (model.predict(X_NEW.astype(np.float32)) == fit().predict(X_NEW)).mean() > 0.9
+    assert model.predict(X_NEW).shape == Y_NEW.shape  # float64 queries are welcome
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float16])
+def test_other_number_types_are_converted(dtype):
+    rows = (100 + 20 * X / np.abs(X).max()).astype(dtype)
+    assert np.isfinite(fit(rows).atoms_).all()
+
+
+def test_layout_and_flags_of_the_arrays_do_not_matter():
+    expected = fit().decision_function(X_NEW)
+    fortran, frozen, strided = np.asfortranarray(X), X.copy(), np.repeat(X, 2, axis=0)[::2]
+    frozen.flags.writeable = False
+    for rows in (fortran, frozen, strided):
+        np.testing.assert_array_equal(fit(rows).decision_function(X_NEW), expected)
+
+
+def test_the_input_is_not_changed():
+    before = X.copy()
+    fit(normalize=False, noise_precision=1e3)
+    fit()
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"n_sweeps": 0}, "n_sweeps"),
+        ({"n_chains": 0}, "n_chains"),
+        ({"n_nonzero": 0}, "n_nonzero"),
+        ({"n_nonzero": "all"}, "n_nonzero"),
+        ({"initial_ratio": 0}, "initial_ratio"),
+        ({"scan": "fast"}, "scan"),
+        ({"noise_precision": -1}, "noise_precision"),
+        ({"classifier": "svm"}, "classifier"),
+        ({"n_initial_atoms": 1}, "n_initial_atoms"),
+    ],
+)
+def test_parameters_out_of_range_are_named(settings, name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        fit(**settings)
+
+
+def test_few_initial_atoms_still_cover_every_class():
+    model = fit(n_initial_atoms=2)
+    assert all(len(chain.atoms) >= 2 for chain in model.chains_)
+
+
+def test_the_unsupervised_estimator_takes_unusual_input_too():
+    for rows in (X.astype(np.float32), np.repeat(X, 2, axis=0), np.vstack([X, np.zeros((2, 12))])):
+        model = BetaProcessDictionary(n_sweeps=4, random_state=0).fit(rows)
+        assert np.isfinite(model.inverse_transform(model.transform(X))).all()
+    with pytest.raises(ValueError, match="NaN"):
+        BetaProcessDictionary().fit(np.full((5, 3), np.nan))

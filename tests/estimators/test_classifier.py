@@ -1,0 +1,235 @@
+"""Claims about DBDLClassifier beyond scikit-learn's contract."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+
+from dbdl import DBDLClassifier
+from cones import make_cones
+
+QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_cones()
+
+
+@pytest.fixture(scope="module")
+def new_rows():
+    X, y = make_cones(n_rows=60)
+    return X[60:], y[60:]  # the same cones: the first rows are the training rows
+
+
+@pytest.fixture(scope="module")
+def model(problem):
+    return DBDLClassifier(**QUICK).fit(*problem)
+
+
+def test_it_classifies_new_rows_of_the_same_cones(model, new_rows):
+    X, y = make_cones(n_rows=120)
+    assert model.score(X[60:], y[60:]) > 0.9
+
+
+def test_codes_times_label_atoms_are_the_scores(model, new_rows):
+    X, _ = new_rows
+    codes = model.transform(X)
+    assert issparse(codes) and codes.shape == (len(X), model.n_atoms_)
+    np.testing.assert_array_equal(codes @ model.label_atoms_, model.decision_function(X))
+
+
+def test_two_classes_have_one_column_and_the_sign_decides():
+    X, y = make_cones(n_classes=2)
+    names = np.array(["no", "yes"])[y]
+    model = DBDLClassifier(**QUICK).fit(X, names)
+    scores = model.decision_function(X)
+    assert model.label_atoms_.shape == (model.n_atoms_, 1) and scores.shape == (len(X),)
+    np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
+    probability = model.predict_proba(X)
+    np.testing.assert_array_equal(probability[:, 1] > 0.5, scores > 0)
+
+
+def test_published_atoms_have_unit_norm_and_chains_are_stacked(model):
+    np.testing.assert_allclose(np.linalg.norm(model.atoms_, axis=1), 1.0, rtol=1e-12)
+    assert model.components_ is model.atoms_
+    np.testing.assert_array_equal(model.atoms_, np.concatenate([c.atoms for c in model.chains_]))
+    assert model.selection_probability_.shape == (3, model.n_atoms_)
+    assert ((model.selection_probability_ > 0) & (model.selection_probability_ < 1)).all()
+    assert model.trace_.n_atoms.shape == (2, 6)
+    assert model.trace_.n_atoms[:, -1].sum() == model.n_atoms_
+
+
+def test_every_class_has_atoms_of_its_own(model):
+    for chain in model.chains_:
+        assert set(chain.selection_probability.argmax(axis=0)) == {0, 1, 2}
+
+
+def test_chains_differ(model):
+    first, second = model.chains_
+    assert first.atoms.shape != second.atoms.shape or not np.array_equal(first.atoms, second.atoms)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 7])
+def test_any_number_of_threads_gives_the_same_bits(problem, model, n_jobs, new_rows):
+    other = clone(model).set_params(n_jobs=n_jobs).fit(*problem)
+    np.testing.assert_array_equal(other.atoms_, model.atoms_)
+    np.testing.assert_array_equal(other.label_atoms_, model.label_atoms_)
+    assert other.temperature_ == model.temperature_
+    np.testing.assert_array_equal(
+        other.decision_function(new_rows[0]), model.decision_function(new_rows[0])
+    )
+
+
+def test_another_seed_gives_another_dictionary(problem, model):
+    other = clone(model).set_params(random_state=1).fit(*problem)
+    assert not np.array_equal(other.atoms_, model.atoms_)
+
+
+def test_names_and_order_of_the_classes_do_not_matter(problem, model):
+    X, y = problem
+    other = clone(model).fit(X, np.array(["zebra", "ant", "moose"])[y])
+    np.testing.assert_array_equal(other.atoms_, model.atoms_)
+    np.testing.assert_array_equal(other.classes_, ["ant", "moose", "zebra"])
+    np.testing.assert_allclose(
+        other.selection_probability_, model.selection_probability_[[1, 2, 0]], rtol=1e-12
+    )
+    np.testing.assert_array_equal(other.predict(X), np.array(["zebra", "ant", "moose"])[model.predict(X)])
+
+
+def test_a_single_query_equals_its_row_in_a_batch(model, new_rows):
+    X, _ = new_rows
+    batch = model.decision_function(X)
+    for i in (0, 7, len(X) - 1):
+        np.testing.assert_array_equal(model.decision_function(X[i : i + 1])[0], batch[i])
+
+
+def test_probabilities_sum_to_one_and_beat_guessing(model):
+    X, y = make_cones(n_rows=120)
+    probability = model.predict_proba(X[60:])
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(probability.argmax(axis=1), model.predict(X[60:]))
+    assert log_loss(y[60:], probability) < 0.5 * np.log(3)
+
+
+def test_auto_chooses_the_number_of_nonzeros_with_the_least_held_out_loss(model):
+    choice = model.held_out_
+    assert model.n_nonzero_ == choice.lengths[int(np.argmin(choice.log_loss))]
+    assert choice.n_rows == 60  # every row is left out once
+    assert model.transform(make_cones()[0]).getnnz(axis=1).max() <= 2 * model.n_nonzero_
+
+
+def test_an_integer_fixes_the_number_of_nonzeros(problem):
+    model = DBDLClassifier(n_nonzero=3, **QUICK).fit(*problem)
+    assert model.n_nonzero_ == 3 and model.held_out_.lengths == (3,)
+
+
+@pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
+@pytest.mark.parametrize("scan", ["collapsed", "paper"])
+def test_every_classifier_and_scan_learns(problem, classifier, scan):
+    model = DBDLClassifier(classifier=classifier, scan=scan, **QUICK).fit(*problem)
+    X, y = make_cones(n_rows=120)
+    assert model.score(X[60:], y[60:]) > 0.8
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"noise_per_class": True},
+        {"sample_noise": False},
+        {"strengths_counted": "all"},
+        {"beta_size": "current"},
+        {"n_atom_draws": 3},
+        {"least_energy": 0.0},
+        {"n_initial_atoms": 15},
+        {"normalize": False, "noise_precision": 1e3},
+        {"selection": "orthogonal"},
+    ],
+    ids=lambda s: next(iter(s)),
+)
+def test_every_setting_learns(problem, settings):
+    model = DBDLClassifier(**{**QUICK, **settings}).fit(*problem)
+    X, y = make_cones(n_rows=120)
+    assert model.score(X[60:], y[60:]) > 0.8
+
+
+def test_the_number_of_initial_atoms_bounds_each_chain(problem):
+    model = DBDLClassifier(n_initial_atoms=15, **QUICK).fit(*problem)
+    assert all(len(chain.atoms) <= 15 for chain in model.chains_)
+
+
+def test_the_paper_s_settings():
+    model = DBDLClassifier.paper(noise_precision=1e9)
+    expected = {
+        "n_chains": 1, "n_sweeps": 35, "initial_ratio": 1.5, "n_initial_atoms": None,
+        "n_nonzero": 50, "selection": "orthogonal", "classifier": "gibbs", "scan": "paper",
+        "sample_noise": True, "noise_precision": 1e9, "strength_precision": 1.0,
+        "strengths_counted": "all", "atom_precision": None, "usage_a": None, "usage_b": None,
+        "hyper_prior": 1e-6, "beta_size": "current", "least_energy": 0.0, "normalize": True,
+    }  # fmt: skip
+    parameters = model.get_params()
+    assert {name: parameters[name] for name in expected} == expected
+
+
+def test_inverse_transform_averages_the_chains(model, problem):
+    X, _ = problem
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    codes = clone(model).set_params(n_nonzero=6).fit(*problem)
+    rows = codes.inverse_transform(codes.transform(X))
+    assert rows.shape == X.shape
+    assert ((rows - unit) ** 2).sum() < 0.05 * len(X)
+    np.testing.assert_allclose(
+        rows, codes.inverse_transform(codes.transform(X).toarray()), atol=1e-12
+    )
+    with pytest.raises(ValueError, match="pass what transform returned"):
+        codes.inverse_transform(np.zeros((2, 3)))
+
+
+def test_it_survives_pickling(model, new_rows):
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(
+        again.decision_function(new_rows[0]), model.decision_function(new_rows[0])
+    )
+
+
+def test_grid_search_over_the_number_of_nonzeros(problem):
+    grid = {"n_nonzero": [1, 2, 4, 100]}
+    with pytest.warns(UserWarning, match="n_nonzero=100 is more than the 12 features"):
+        search = GridSearchCV(DBDLClassifier(**QUICK), grid, cv=3, error_score="raise").fit(*problem)
+    assert search.best_score_ > 0.8
+
+
+def test_feature_names_of_the_codes(model):
+    names = model.get_feature_names_out()
+    assert len(names) == model.n_atoms_ and names[0] == "dbdlclassifier0"
+
+
+def test_verbose_prints_sweeps(problem, capsys):
+    DBDLClassifier(n_chains=1, n_sweeps=5, n_nonzero=3, verbose=1, random_state=0).fit(*problem)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and "sweep   5/5" in lines[-1] and "atoms" in lines[-1]
+
+
+def test_scikit_learn_callbacks_see_every_sweep(problem):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+
+    class Counter:
+        def __init__(self):
+            self.ended = []
+
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None): ...
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None):
+            self.ended.append(context.task_name)
+
+    counter = Counter()
+    DBDLClassifier(n_nonzero=3, n_jobs=2, **QUICK).set_callbacks(counter).fit(*problem)
+    assert counter.ended.count("sweep") == 12
+    assert counter.ended.count("chain") == 2 and counter.ended[-1] == "fit"

@@ -1,0 +1,47 @@
+"""Claims about BetaProcessDictionary beyond scikit-learn's contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dbdl import BetaProcessDictionary
+from cones import make_cones
+
+X, _ = make_cones(n_rows=40)
+UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return BetaProcessDictionary(n_sweeps=10, random_state=0).fit(X)
+
+
+def test_rows_come_back_from_their_codes(model):
+    rows = model.inverse_transform(model.transform(X))
+    assert ((rows - UNIT) ** 2).sum(axis=1).mean() < 0.02
+
+
+def test_atoms_have_unit_norm_and_a_probability_each(model):
+    np.testing.assert_allclose(np.linalg.norm(model.atoms_, axis=1), 1.0, rtol=1e-12)
+    assert model.selection_probability_.shape == (model.n_atoms_,)
+    assert model.trace_.n_atoms.shape == (10,)
+
+
+def test_auto_takes_the_number_of_atoms_that_rows_use(model):
+    assert model.n_nonzero_ == max(1, round(model.trace_.mean_nonzero[-1]))
+
+
+def test_more_nonzeros_explain_more(model):
+    errors = []
+    for n in (1, 2, 5):
+        fitted = clone(model).set_params(n_nonzero=n).fit(X)
+        errors.append(((fitted.inverse_transform(fitted.transform(X)) - UNIT) ** 2).sum())
+    assert errors[0] > errors[1] > errors[2]
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_any_number_of_threads_gives_the_same_bits(model, n_jobs):
+    other = clone(model).set_params(n_jobs=n_jobs).fit(X)
+    np.testing.assert_array_equal(other.atoms_, model.atoms_)
