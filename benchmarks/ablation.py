@@ -15,16 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.problems import Split, splits
-from dbdl._threads import run_blocks
-from dbdl.backends.numba_cpu import NumbaBackend
-from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import (
-    FIRST_CHAIN,
     LabelSettings,
     choose_on_held_out_rows,
     learn_ensemble,
-    learn_member,
 )
 from dbdl.learn.held_out import LENGTHS
 
@@ -49,7 +44,13 @@ def rows() -> list[Row]:
     """One more detail in each row."""
     table: list[Row] = [("the paper to the letter", LETTER, PAPER_LABELS, 50, 1)]
 
-    def then(text: str, chain: dict | None = None, labels: dict | None = None, n: int | None = 50, chains: int = 1) -> None:
+    def then(
+        text: str,
+        chain: dict | None = None,
+        labels: dict | None = None,
+        n: int | None = 50,
+        chains: int = 1,
+    ) -> None:
         _, settings, label_settings, _, _ = table[-1]
         settings = replace(settings, **(chain or {}))
         table.append((text, settings, replace(label_settings, **(labels or {})), n, chains))

@@ -45,7 +45,9 @@ def methods() -> dict[str, ClassifierMixin]:
     }  # fmt: skip
 
 
-def expected_calibration_error(probability: np.ndarray, correct: np.ndarray, n_bins: int = 15) -> float:
+def expected_calibration_error(
+    probability: np.ndarray, correct: np.ndarray, n_bins: int = 15
+) -> float:
     """Mean gap between confidence and accuracy over bins of equal width, weighted by size."""
     confidence = probability.max(axis=1)
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
@@ -104,7 +106,9 @@ def run(problem: str, n_splits: int, only: list[str] | None = None) -> None:
     (OUTPUT / f"accuracy_{problem}.json").write_text(json.dumps(records, indent=1))
     n = len(next(iter(records.values())))
     print(f"\n{problem}, {n} split{'s' if n > 1 else ''}")
-    print("| method | accuracy % | log-loss | calibration error % | atoms a chain | non-zeros (best in hindsight, accuracy %) | fit s |")
+    print(
+        "| method | accuracy % | log-loss | calibration error % | atoms a chain | non-zeros (best in hindsight, accuracy %) | fit s |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, rows in records.items():
         print(_line(name, rows), flush=True)
@@ -133,7 +137,9 @@ def _line(name: str, rows: list[dict[str, float]]) -> str:
 def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problems", nargs="*", default=["yaleb", "scene15", "botswana", "coil20", "usps"])
+    parser.add_argument(
+        "problems", nargs="*", default=["yaleb", "scene15", "botswana", "coil20", "usps"]
+    )
     parser.add_argument("--splits", type=int, default=None, help="default: 10 for yaleb, else 3")
     parser.add_argument("--only", nargs="*", help="names of methods")
     arguments = parser.parse_args()

@@ -32,7 +32,12 @@ PENALTY = 0.1
 
 
 def random_rows_scores(
-    seed: int, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, n_atoms: int, lengths: tuple[int, ...]
+    seed: int,
+    X: np.ndarray,
+    y: np.ndarray,
+    X_new: np.ndarray,
+    n_atoms: int,
+    lengths: tuple[int, ...],
 ) -> list[np.ndarray]:
     """Scores of new rows over ``n_atoms`` random training rows, for each number of non-zeros."""
     rows = rows_without_replacement(make_key(seed), place_rows(X, y), n_atoms)
@@ -119,10 +124,17 @@ def draw(problem: str, result: dict[str, list[list[float]]], path: Path) -> None
 
     figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     atoms = [np.mean(a) for a in result["atoms"]]
-    styles = [("#b3411f", "-", "o"), ("#b3411f", "--", "s"), ("#5b6770", "-", "o"), ("#5b6770", "--", "s")]
+    styles = [
+        ("#b3411f", "-", "o"),
+        ("#b3411f", "--", "s"),
+        ("#5b6770", "-", "o"),
+        ("#5b6770", "--", "s"),
+    ]
     for name, (color, line, marker) in zip(LINES, styles, strict=True):
         accuracy = [100 * np.mean(a) for a in result[name]]
-        ax.plot(atoms, accuracy, color=color, linestyle=line, marker=marker, markersize=4, label=name)
+        ax.plot(
+            atoms, accuracy, color=color, linestyle=line, marker=marker, markersize=4, label=name
+        )
     ax.set_xlabel("atoms a chain")
     ax.set_ylabel("test accuracy, %")
     ax.set_title(f"Accuracy against dictionary size, {problem}", fontsize=11)

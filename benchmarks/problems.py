@@ -55,7 +55,9 @@ def load(name: str) -> dict[str, np.ndarray] | None:
         return {"X": X, "y": y}
     path = Path(os.environ.get("DBDL_DATA", ".")) / file
     if not path.exists():
-        print(f"{name}: {file} not found; set DBDL_DATA to the folder that holds it", file=sys.stderr)
+        print(
+            f"{name}: {file} not found; set DBDL_DATA to the folder that holds it", file=sys.stderr
+        )
         return None
     with np.load(path) as arrays:
         return {key: arrays[key] for key in arrays.files if arrays[key].dtype.kind in "fiu"}

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import scipy.linalg  # noqa: F401 - loads the BLAS that compiled code calls, so that it can be held
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 

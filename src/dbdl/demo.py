@@ -40,7 +40,9 @@ def main(output: Path = OUTPUT) -> None:
     X, y = load_digits(return_X_y=True)
     split = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
     n_train = len(split[0])
-    console.print(f"Digits of scikit-learn: {n_train} rows to learn from, {len(y) - n_train} to test.")
+    console.print(
+        f"Digits of scikit-learn: {n_train} rows to learn from, {len(y) - n_train} to test."
+    )
     model = DBDLClassifier(n_jobs=-1, random_state=0)
     rows = list(_compare(console, model, split))
     console.print(_table(rows))

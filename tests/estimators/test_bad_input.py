@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cones import make_cones
 
 from dbdl import BetaProcessDictionary, DBDLClassifier
-from cones import make_cones
 
 QUICK = {"n_sweeps": 4, "n_chains": 2, "random_state": 0}
 X, Y = make_cones()

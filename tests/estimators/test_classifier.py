@@ -6,13 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
+from cones import make_cones
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from dbdl import DBDLClassifier
-from cones import make_cones
 
 QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
 
@@ -100,7 +100,9 @@ def test_names_and_order_of_the_classes_do_not_matter(problem, model):
     np.testing.assert_allclose(
         other.selection_probability_, model.selection_probability_[[1, 2, 0]], rtol=1e-12
     )
-    np.testing.assert_array_equal(other.predict(X), np.array(["zebra", "ant", "moose"])[model.predict(X)])
+    np.testing.assert_array_equal(
+        other.predict(X), np.array(["zebra", "ant", "moose"])[model.predict(X)]
+    )
 
 
 def test_a_single_query_equals_its_row_in_a_batch(model, new_rows):
@@ -201,7 +203,9 @@ def test_it_survives_pickling(model, new_rows):
 def test_grid_search_over_the_number_of_nonzeros(problem):
     grid = {"n_nonzero": [1, 2, 4, 100]}
     with pytest.warns(UserWarning, match="n_nonzero=100 is more than the 12 features"):
-        search = GridSearchCV(DBDLClassifier(**QUICK), grid, cv=3, error_score="raise").fit(*problem)
+        search = GridSearchCV(DBDLClassifier(**QUICK), grid, cv=3, error_score="raise").fit(
+            *problem
+        )
     assert search.best_score_ > 0.8
 
 

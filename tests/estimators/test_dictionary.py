@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cones import make_cones
 from sklearn.base import clone
 
 from dbdl import BetaProcessDictionary
-from cones import make_cones
 
 X, _ = make_cones(n_rows=40)
 UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)

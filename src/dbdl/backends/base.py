@@ -84,9 +84,14 @@ class Backend(Protocol):
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
         """Codes over the atoms in ``kept`` alone."""
 
+
 def place_rows(X: Floats, class_of_row: NDArray[np.int64]) -> Data:
     """Rows in memory, in the order of C."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
-    _, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
+    classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
+    if not np.array_equal(classes, np.arange(len(classes))):
+        raise ValueError(
+            f"class numbers must be 0, 1, ... without a gap, got {classes}; number them with "
+            "np.unique(y, return_inverse=True)"
+        )
     return Data(np.ascontiguousarray(X), class_of_row, n_rows, first_row)
-

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dbdl._threads import block_slices, run_blocks
 from dbdl.backends.base import Data, place_rows
-from dbdl.coding.omp import _to_csr, encode, gram_matrix
+from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, Site, fill_logit_uniforms, fill_normals, normal
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
@@ -33,9 +33,12 @@ from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 SWEEP_ROWS = 256
 #: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
 SUM_ROWS = 8192
-#: Atoms drawn together by one product, and the features of one task: 256 KiB to 2 MiB of work.
+#: Atoms drawn together by one product, and the features of one task (an even number: features
+#: share the address of a draw in pairs).
 ATOM_BLOCK = 128
 FEATURE_TILE = 256
+#: Atoms summed by one task.
+SUM_ATOMS = 64
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
@@ -59,7 +62,7 @@ class NumbaBackend:
         """Codes of the rows by matching pursuit."""
         gram = gram_matrix(atoms, self.n_threads)
         pursuit = encode(data.X, atoms, gram, (n_nonzero,), "forward", None, self.n_threads)
-        codes = _to_csr(pursuit, 0, len(atoms), data.X.dtype)
+        codes = pursuit.to_csr(0, len(atoms))
         return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
 
     def sweep(
@@ -134,7 +137,7 @@ class NumbaBackend:
                         cross,  # noqa: B023
                     )
 
-                run_blocks(gather_atoms, block_slices(n_atoms, LOOK_AHEAD), self.n_threads)
+                run_blocks(gather_atoms, block_slices(n_atoms, SUM_ATOMS), self.n_threads)
                 yield AtomSums(gram, cross)
 
         total = tree_sum(parts())
@@ -209,8 +212,12 @@ def _search_bound(
     """
     noise = parameters.noise_precision[:, np.newaxis]
     if scan == "paper":
-        gain = np.divide(0.5 * noise, norm_square, where=norm_square > 0, out=np.zeros_like(
-            parameters.selection_logit))
+        gain = np.divide(
+            0.5 * noise,
+            norm_square,
+            where=norm_square > 0,
+            out=np.zeros_like(parameters.selection_logit),
+        )
         return parameters.selection_logit, gain
     precision = parameters.strength_precision[:, np.newaxis] + noise * norm_square
     offset = parameters.selection_logit + 0.5 * np.log(
@@ -239,7 +246,7 @@ def _usage_sums(
 
 
 @_compiled
-def _subtract_codes(block, row_start, atom, strength, atoms):  # type: ignore[no-untyped-def]
+def _subtract_codes(block, row_start, atom, strength, atoms):
     """Turn the rows of ``block`` into residuals x - code @ atoms (eq. 7), in place."""
     n_features = block.shape[1]
     for i in range(len(row_start) - 1):
@@ -264,7 +271,7 @@ def _subtract_codes(block, row_start, atom, strength, atoms):  # type: ignore[no
 
 
 @_compiled
-def _square(row):  # type: ignore[no-untyped-def]
+def _square(row):
     total = 0.0
     for value in row:
         total += np.float64(value) * np.float64(value)
@@ -272,7 +279,7 @@ def _square(row):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _residual_square(X, row_start, atom, strength, atoms):  # type: ignore[no-untyped-def]
+def _residual_square(X, row_start, atom, strength, atoms):
     """Squared norm of every row's residual."""
     out = np.empty(len(X))
     for i in range(len(X)):
@@ -283,7 +290,7 @@ def _residual_square(X, row_start, atom, strength, atoms):  # type: ignore[no-un
 
 
 @_compiled
-def _sweep_block(  # type: ignore[no-untyped-def]
+def _sweep_block(
     key,
     number,
     first_row,
@@ -331,7 +338,10 @@ def _sweep_block(  # type: ignore[no-untyped-def]
             stop = min(start + LOOK_AHEAD, n_atoms)
             in_use = entry < row_start[i + 1] and atom[entry] < stop
             if not in_use and not _any_above(
-                row_offset[start:stop], row_gain[start:stop], match[start:stop], threshold[start:stop]
+                row_offset[start:stop],
+                row_gain[start:stop],
+                match[start:stop],
+                threshold[start:stop],
             ):
                 continue
             for k in range(start, stop):
@@ -372,7 +382,7 @@ def _sweep_block(  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _any_above(offset, gain, match, threshold):  # type: ignore[no-untyped-def]
+def _any_above(offset, gain, match, threshold):
     """Whether any bound lies above its threshold; counted without a branch, in vector registers."""
     n_above = 0
     for k in range(len(offset)):
@@ -381,7 +391,7 @@ def _any_above(offset, gain, match, threshold):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _subtract(target, factor, row):  # type: ignore[no-untyped-def]
+def _subtract(target, factor, row):
     """Update ``target -= factor * row``.
 
     A function of its own: over slices from 0 numba needs no test for negative indices.
@@ -391,14 +401,14 @@ def _subtract(target, factor, row):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _longer(array, length):  # type: ignore[no-untyped-def]
+def _longer(array, length):
     longer = np.empty(length, dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 @_compiled
-def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_classes, n_atoms):  # type: ignore[no-untyped-def]
+def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_classes, n_atoms):
     """Return the fields of `UsageSums` for some rows."""
     count = np.zeros((n_classes, n_atoms), dtype=np.int64)
     energy = np.zeros(n_atoms)
@@ -416,7 +426,7 @@ def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_cla
 
 
 @_compiled
-def _transposed(row_start, atom, strength, n_atoms):  # type: ignore[no-untyped-def]
+def _transposed(row_start, atom, strength, n_atoms):
     """List the entries atom by atom: (start of each atom, row, strength), rows ascending."""
     start = np.zeros(n_atoms + 1, dtype=np.int64)
     for entry in range(row_start[0], row_start[-1]):
@@ -436,7 +446,7 @@ def _transposed(row_start, atom, strength, n_atoms):  # type: ignore[no-untyped-
 
 
 @_compiled
-def _gather_block(  # type: ignore[no-untyped-def]
+def _gather_block(
     first, last, start, row, value, X, weight, row_start, atom, strength, gram, cross
 ):
     """Sum the rows of `AtomSums` for atoms first..last, up to the diagonal of the Gram part."""
@@ -455,7 +465,7 @@ def _gather_block(  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _mirror(gram):  # type: ignore[no-untyped-def]
+def _mirror(gram):
     """Copy the lower triangle to the upper, in squares that stay in cache."""
     n = len(gram)
     for top in range(0, n, 64):
@@ -466,7 +476,7 @@ def _mirror(gram):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _inverse_blocks(precision, size):  # type: ignore[no-untyped-def]
+def _inverse_blocks(precision, size):
     """Inverses of the lower triangles of the diagonal blocks, zero above: a solve as a product."""
     n = len(precision)
     n_blocks = (n + size - 1) // size
@@ -487,7 +497,7 @@ def _inverse_blocks(precision, size):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _draw_tile(key, number, first_feature, precision, inverse, natural_mean, births, tile):  # type: ignore[no-untyped-def]
+def _draw_tile(key, number, first_feature, precision, inverse, natural_mean, births, tile):
     """Gauss-Seidel with noise for some features: ``tile`` (n_atoms, n_columns) in place."""
     n_atoms, n_columns = tile.shape
     size = inverse.shape[1]

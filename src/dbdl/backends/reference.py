@@ -50,7 +50,9 @@ class ReferenceBackend:
                 parameters.noise_precision[c],
                 scan,
                 *(
-                    np.array([draw(key, int(site), i, birth, number) for birth in parameters.births])
+                    np.array(
+                        [draw(key, int(site), i, birth, number) for birth in parameters.births]
+                    )
                     for draw, site in (
                         (draws.uniform, Site.USAGE),
                         (draws.normal, Site.STRENGTH),

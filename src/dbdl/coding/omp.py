@@ -35,7 +35,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.linalg  # noqa: F401  its BLAS does the products below: loaded before it is held
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
@@ -107,6 +106,12 @@ class Pursuit:
     order: NDArray[np.int32]
     count: NDArray[np.int32]
     coefficients: list[Array]
+
+    def to_csr(self, which: int, n_atoms: int) -> csr_matrix:
+        """Codes (n_samples, n_atoms) at the requested length number ``which``, columns sorted."""
+        coefficients = self.coefficients[which]
+        data, indices, indptr = _sorted_rows(self.order, self.count, coefficients)
+        return csr_matrix((data, indices, indptr), shape=(coefficients.shape[0], n_atoms))
 
 
 def omp(
@@ -302,7 +307,8 @@ def _code(
             "The products of X and atoms overflow. Expected values whose products stay finite. "
             "Scale X and atoms, to rows of norm one say."
         )
-    return [_to_csr(pursuit, i, dictionary.shape[0], asked) for i in range(len(lengths))]
+    codes = [pursuit.to_csr(i, dictionary.shape[0]) for i in range(len(lengths))]
+    return [matrix.astype(asked, copy=False) for matrix in codes]
 
 
 def _as_matrix(values: ArrayLike, name: str) -> Array:
@@ -394,14 +400,6 @@ def _check_gram(gram: Array, n_atoms: int) -> Array:
             "squared norms of the atoms. Pass atoms @ atoms.T of finite atoms."
         )
     return gram
-
-
-def _to_csr(pursuit: Pursuit, which: int, n_atoms: int, dtype: np.dtype[Any]) -> csr_matrix:
-    coefficients = pursuit.coefficients[which]
-    data, indices, indptr = _sorted_rows(pursuit.order, pursuit.count, coefficients)
-    return csr_matrix(
-        (data.astype(dtype, copy=False), indices, indptr), shape=(coefficients.shape[0], n_atoms)
-    )
 
 
 # -------------------------------------------------------------------------------------- kernels

@@ -20,6 +20,7 @@ from dbdl._threads import resolve_n_jobs
 from dbdl.backends.numba_cpu import _sweep_block
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
+from dbdl.learn.held_out import Coder
 from dbdl.model.state import Floats
 
 logger = logging.getLogger("dbdl")
@@ -40,11 +41,9 @@ ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-    "n_chains": [Interval(Integral, 1, None, closed="left")],
     "initial_ratio": [Interval(Real, 0, None, closed="neither")],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
     "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "selection": [StrOptions({"forward", "orthogonal"})],
     "scan": [StrOptions({"collapsed", "paper"})],
     "noise_precision": [Interval(Real, 0, None, closed="neither")],
     "sample_noise": ["boolean"],
@@ -74,7 +73,9 @@ class DictionaryEstimator(
 
     def _chain_settings(self) -> ChainSettings:
         fields = ChainSettings.__dataclass_fields__
-        return ChainSettings(**{name: getattr(self, name) for name in fields if hasattr(self, name)})
+        return ChainSettings(
+            **{name: getattr(self, name) for name in fields if hasattr(self, name)}
+        )
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -117,12 +118,12 @@ class DictionaryEstimator(
         self.n_atoms_ = len(self.atoms_)
         self._n_features_out = self.n_atoms_
 
+    def _coder(self) -> Coder:
+        return Coder(self.selection_, self.n_nonzero_)
+
     def _encode(self, X: Floats) -> csr_matrix:
         n_threads = resolve_n_jobs(self.n_jobs)
-        codes = [
-            chain.encode(X, (self.n_nonzero_,), self.selection, n_threads)[0]
-            for chain in self.chains_
-        ]
+        codes = [chain.encode(X, self._coder(), n_threads) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
     def transform(self, X: ArrayLike) -> csr_matrix:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from dbdl.learn.ensemble import (
     choose_on_held_out_rows,
     learn_ensemble,
 )
-from dbdl.learn.held_out import LENGTHS, HeldOutChoice, to_probabilities
+from dbdl.learn.held_out import SELECTIONS, Coder, lengths_for, to_probabilities
 from dbdl.model.state import Floats
 from dbdl.sampler.run import Trace
 
@@ -56,9 +55,9 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
     n_nonzero : int or "auto", default="auto"
         Non-zeros of the code of a new row. "auto" chooses it on training rows that short pilot
         chains never saw (see ``held_out_``); an integer fixes it.
-    selection : {"forward", "orthogonal"}, default="forward"
-        Rule of matching pursuit: the atom that lowers the residual most once projected, or the
-        textbook rule.
+    selection : {"auto", "forward", "orthogonal"}, default="auto"
+        Rule of matching pursuit: the atom that lowers the residual most once projected
+        ("forward"), or the textbook rule; "auto" chooses on the same held-out rows.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
         How the label atoms are found: ridge regression of the labels on the training codes of
         the chain; ridge on training rows coded anew like new rows; by the same Bayesian model
@@ -92,8 +91,8 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
     least_energy : float, default=0.05
         Atoms that explain less than this fraction of one row's squared norm, over all rows, are
         dropped between sweeps; 0 drops unused atoms only.
-    n_start_nonzero : int, default=50
-        Non-zeros of the codes that a chain starts from.
+    n_start_nonzero : int, default=10
+        Non-zeros of the codes that a chain starts from. Few make sparser chains.
     n_atom_draws : int, default=0
         Publish the mean of so many draws of the atoms; 0 publishes their posterior mean.
     normalize : bool, default=True
@@ -115,12 +114,12 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
     n_atoms_ : int
         Number of atoms over all chains.
-    n_nonzero_ : int
-        Number of non-zeros in use.
+    n_nonzero_, selection_ : int, str
+        Number of non-zeros and rule of matching pursuit in use.
     temperature_ : float
         Of the softmax of `predict_proba`, fitted on held-out rows.
     held_out_ : HeldOutChoice or None
-        What the held-out rows said of each number of non-zeros; None if no row could be left out.
+        What the held-out rows said of each coder; None if no row could be left out.
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
@@ -151,6 +150,8 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "selection": [StrOptions({"auto", "forward", "orthogonal"})],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [Interval(Real, 0, None, closed="neither")],
         "label_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -165,7 +166,7 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         initial_ratio: float = 1.5,
         n_initial_atoms: int | None = None,
         n_nonzero: int | str = "auto",
-        selection: str = "forward",
+        selection: str = "auto",
         classifier: str = "ridge",
         penalty: float = 0.1,
         label_weight: float | str = "auto",
@@ -181,7 +182,7 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         hyper_prior: float = 1e-6,
         beta_size: str = "start",
         least_energy: float = 0.05,
-        n_start_nonzero: int = 50,
+        n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
         normalize: bool = True,
         n_jobs: int | None = None,
@@ -226,7 +227,7 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         smallest class, with K in the Beta prior the number of atoms left; usage drawn given
         strengths (eq. 9); label atoms inferred by the model with selection probabilities held,
         in 35 sweeps with precisions of their own that start at the same values; textbook
-        matching pursuit with 50 non-zeros. (Its experiments name 1e9 as the noise precision of
+        matching pursuit with 50 non-zeros, at the start too. (Its experiments name 1e9 as the noise precision of
         Fifteen Scene, its discussion of UCF Sports: pass ``noise_precision=1e9`` for either.)
 
         What the text leaves open or cannot be done to the letter is resolved as follows.
@@ -256,6 +257,7 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
             "strengths_counted": "all",
             "beta_size": "current",
             "least_energy": 0.0,
+            "n_start_nonzero": 50,
         }
         return cls(**{**settings, **overrides})
 
@@ -284,7 +286,11 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
                 f"{self.classes_[0]!r}. For rows without labels use BetaProcessDictionary."
             )
         self._say_if_compiling()
-        seed, settings, n_threads = self._seed(), self._chain_settings(), resolve_n_jobs(self.n_jobs)
+        seed, settings, n_threads = (
+            self._seed(),
+            self._chain_settings(),
+            resolve_n_jobs(self.n_jobs),
+        )
         progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
         labels = self._choose(seed, X, class_of_row)
         members = learn_ensemble(
@@ -294,7 +300,7 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
             len(self.classes_),
             settings,
             labels,
-            self.n_nonzero_,
+            self._coder(),
             self.n_chains,
             n_threads,
             progress,
@@ -311,50 +317,42 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
 
     def _choose(self, seed: int, X: Floats, class_of_row: NDArray[np.int64]) -> LabelSettings:
         """Choose on held-out rows what is left to them, and fit the temperature."""
-        labels = LabelSettings(
-            kind=self.classifier,
-            penalty=self.penalty,
-            weight=self.label_weight if self.label_weight != "auto" else LABEL_WEIGHTS[0],
-            selection=self.selection,
-        )
-        lengths: tuple[int, ...]
-        if self.n_nonzero == "auto":
-            lengths = tuple(n for n in LENGTHS if n <= X.shape[1])
-        else:
-            lengths = (self._clip_n_nonzero(self.n_nonzero, X.shape[1]),)
-        weights = (labels.weight,)
-        if self.classifier == "joint" and self.label_weight == "auto":
-            weights = LABEL_WEIGHTS
-        candidates = [replace(labels, weight=weight) for weight in weights]
-        choices = [self._held_out_choice(seed, X, class_of_row, c, lengths) for c in candidates]
+        coders = self._coders(X.shape[1])
+        weights: tuple[Any, ...] = (self.label_weight,)
+        if self.label_weight == "auto":
+            weights = LABEL_WEIGHTS if self.classifier == "joint" else LABEL_WEIGHTS[:1]
+        candidates = [LabelSettings(self.classifier, self.penalty, w) for w in weights]
+        choices = [
+            choose_on_held_out_rows(
+                seed,
+                X,
+                class_of_row,
+                len(self.classes_),
+                self._chain_settings(),
+                labels,
+                coders,
+                self.n_chains,
+                resolve_n_jobs(self.n_jobs),
+            )
+            for labels in candidates
+        ]
         best = int(np.argmin([np.inf if c is None else c.log_loss[c.best] for c in choices]))
         self.held_out_ = choices[best]
         if self.held_out_ is None:  # every class has one row: nothing can be left out
-            self.n_nonzero_, self.temperature_ = lengths[len(lengths) // 2], 1.0
+            chosen, self.temperature_ = coders[len(coders) // 2], 1.0
         else:
-            self.n_nonzero_ = self.held_out_.n_nonzero
-            self.temperature_ = 1.0 / self.held_out_.sharpness
+            chosen, self.temperature_ = self.held_out_.coder, 1.0 / self.held_out_.sharpness
+        self.selection_, self.n_nonzero_ = chosen
         return candidates[best]
 
-    def _held_out_choice(
-        self,
-        seed: int,
-        X: Floats,
-        class_of_row: NDArray[np.int64],
-        labels: LabelSettings,
-        lengths: tuple[int, ...],
-    ) -> HeldOutChoice | None:
-        return choose_on_held_out_rows(
-            seed,
-            X,
-            class_of_row,
-            len(self.classes_),
-            self._chain_settings(),
-            labels,
-            lengths,
-            self.n_chains,
-            resolve_n_jobs(self.n_jobs),
-        )
+    def _coders(self, n_features: int) -> list[Coder]:
+        """Return the coders that may be chosen."""
+        if self.n_nonzero == "auto":
+            lengths = lengths_for(n_features)
+        else:
+            lengths = [self._clip_n_nonzero(self.n_nonzero, n_features)]
+        rules = SELECTIONS if self.selection == "auto" else (self.selection,)
+        return [Coder(rule, length) for rule in rules for length in lengths]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of rows: their codes times the label atoms.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends.numba_cpu import NumbaBackend
@@ -71,7 +72,8 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: constraint for name, constraint in CHAIN_CONSTRAINTS.items() if name != "n_chains"
+        **CHAIN_CONSTRAINTS,
+        "selection": [StrOptions({"forward", "orthogonal"})],
     }
 
     def __init__(
@@ -93,7 +95,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         hyper_prior: float = 1e-6,
         beta_size: str = "start",
         least_energy: float = 0.05,
-        n_start_nonzero: int = 50,
+        n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
         normalize: bool = True,
         n_jobs: int | None = None,
@@ -157,6 +159,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         )
         self.selection_probability_ = dictionary.selection_probability[0]
         self.trace_ = trace
+        self.selection_ = self.selection
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:

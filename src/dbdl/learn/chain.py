@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._threads import single_threaded_blas
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
@@ -34,7 +35,7 @@ class ChainSettings:
     n_sweeps: int = 35
     initial_ratio: float = 1.5
     n_initial_atoms: int | None = None
-    n_start_nonzero: int = 50
+    n_start_nonzero: int = 10
     scan: Scan = "collapsed"
     noise_precision: float = 1e6
     sample_noise: bool = True
@@ -112,6 +113,18 @@ def learn_chain(
     on_sweep: Callable[[SweepRecord], None] | None = None,
 ) -> LearnedChain:
     """Run one chain on rows (n_samples, n_features) and publish its dictionary."""
+    with single_threaded_blas():
+        return _learn_chain(key, X, class_of_row, settings, backend, on_sweep)
+
+
+def _learn_chain(
+    key: Key,
+    X: Floats,
+    class_of_row: NDArray[np.int64],
+    settings: ChainSettings,
+    backend: Backend,
+    on_sweep: Callable[[SweepRecord], None] | None,
+) -> LearnedChain:
     data = backend.place(X, class_of_row)
     priors = settings.priors(data)
     draw_rows = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -14,10 +14,10 @@ from scipy.sparse import csr_matrix
 from dbdl._threads import run_blocks
 from dbdl.backends.base import Backend
 from dbdl.backends.numba_cpu import NumbaBackend
-from dbdl.coding.omp import Selection, _to_csr, encode, gram_matrix
+from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
-from dbdl.learn.held_out import HeldOutChoice, choose, stratified_folds
+from dbdl.learn.held_out import Coder, HeldOutChoice, choose, stratified_folds
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.model.state import Floats
 from dbdl.sampler.posterior import Dictionary
@@ -25,12 +25,15 @@ from dbdl.sampler.run import SweepRecord, Trace
 
 Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
+OnSweep = Callable[[SweepRecord], None]
 
 #: Pilot chains: sweeps, folds, chains a fold, and rows at most. Three sweeps choose as 35 do.
 PILOT_SWEEPS = 3
 PILOT_FOLDS = 5
 PILOT_CHAINS = 2
 PILOT_ROWS = 4000
+#: Number of the first chain's key: those before belong to folds and pilot chains.
+FIRST_CHAIN = 1000
 #: Weights of the labels that are tried where they are learned jointly with the atoms.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
 
@@ -42,7 +45,6 @@ class LabelSettings:
     kind: LabelKind = "ridge"
     penalty: float = 0.1
     weight: float = 1.0
-    selection: Selection = "forward"
 
 
 @dataclass(frozen=True)
@@ -70,26 +72,23 @@ class Member:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "gram"}
 
-    def encode(
-        self, X: Floats, lengths: tuple[int, ...], selection: Selection, n_threads: int
-    ) -> list[csr_matrix]:
-        """Codes of rows, one matrix for each number of non-zeros."""
+    def encode(self, X: Floats, coder: Coder, n_threads: int = 1) -> csr_matrix:
+        """Codes of rows (n_samples, n_atoms)."""
         X = X.astype(self.atoms.dtype, copy=False)
-        return encode_path(X, self.atoms, self.gram, lengths, selection, n_threads)
+        return encode_rows(X, self.atoms, self.gram, [coder], n_threads)[0]
 
 
-def encode_path(
-    X: Floats,
-    atoms: Floats,
-    gram: Floats,
-    lengths: tuple[int, ...],
-    selection: Selection,
-    n_threads: int,
+def encode_rows(
+    X: Floats, atoms: Floats, gram: Floats, coders: Sequence[Coder], n_threads: int = 1
 ) -> list[csr_matrix]:
-    """Codes of rows over unit atoms for several numbers of non-zeros, clipped to what there is."""
-    clipped = [min(length, *atoms.shape) for length in lengths]
-    pursuit = encode(X, atoms, gram, clipped, selection, None, n_threads)
-    return [_to_csr(pursuit, i, len(atoms), X.dtype) for i in range(len(lengths))]
+    """Codes of rows by each coder; coders of one selection rule share a greedy pass."""
+    codes: dict[Coder, csr_matrix] = {}
+    for selection in {coder.selection: None for coder in coders}:
+        own = [coder for coder in coders if coder.selection == selection]
+        lengths = [min(coder.n_nonzero, *atoms.shape) for coder in own]
+        pursuit = encode(X, atoms, gram, lengths, selection, None, n_threads)
+        codes |= {coder: pursuit.to_csr(i, len(atoms)) for i, coder in enumerate(own)}
+    return [codes[coder] for coder in coders]
 
 
 def learn_member(
@@ -99,24 +98,50 @@ def learn_member(
     n_classes: int,
     settings: ChainSettings,
     labels: LabelSettings,
-    n_nonzero: int,
+    coder: Coder,
     backend: Backend,
-    on_sweep: Callable[[SweepRecord], None] | None = None,
+    on_sweep: OnSweep | None = None,
 ) -> Member:
     """Learn one chain and its label atoms."""
-    learned, dictionary, own_label_atoms = _learn(
-        key, X, class_of_row, n_classes, settings, labels, backend, on_sweep
-    )
-    (label_atoms,) = (
-        [own_label_atoms]
-        if own_label_atoms is not None
-        else _label_atoms(
-            key, X, learned, dictionary, settings, labels, n_classes, (n_nonzero,), backend
-        )
-    )
-    return Member(
-        dictionary.atoms, dictionary.selection_probability, label_atoms, learned.chain.trace
-    )
+    learned = _learn(key, X, class_of_row, n_classes, settings, labels, backend, on_sweep)
+    (label_atoms,) = learned.label_atoms(X, [coder])
+    dictionary, trace = learned.dictionary, learned.chain.chain.trace
+    return Member(dictionary.atoms, dictionary.selection_probability, label_atoms, trace)
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """A chain with what is needed to find its label atoms for any coder."""
+
+    key: Key
+    chain: LearnedChain
+    dictionary: Dictionary  # over the features alone
+    joint_label_atoms: NDArray[np.float64] | None
+    settings: ChainSettings
+    labels: LabelSettings
+    n_classes: int
+    backend: Backend
+
+    def label_atoms(self, X: Floats, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
+        """Label atoms for each coder; they depend on it only where rows are coded anew."""
+        class_of_row, kind = self.chain.data.class_of_row, self.labels.kind
+        if kind == "recoded":
+            atoms, n_threads = self.dictionary.atoms, self.backend.n_threads
+            recoded = encode_rows(X, atoms, gram_matrix(atoms, n_threads), coders, n_threads)
+            return [self._ridge(codes, class_of_row) for codes in recoded]
+        if kind == "joint":
+            assert self.joint_label_atoms is not None
+            found = self.joint_label_atoms
+        elif kind == "gibbs":
+            found = gibbs_label_atoms(
+                self.key, self.chain, self.settings, self.labels.penalty, self.backend
+            )
+        else:
+            found = self._ridge(self.dictionary.codes, class_of_row)
+        return [found] * len(coders)
+
+    def _ridge(self, codes: csr_matrix, class_of_row: Classes) -> NDArray[np.float64]:
+        return ridge_label_atoms(codes, class_of_row, self.n_classes, self.labels.penalty)
 
 
 def _learn(
@@ -127,41 +152,18 @@ def _learn(
     settings: ChainSettings,
     labels: LabelSettings,
     backend: Backend,
-    on_sweep: Callable[[SweepRecord], None] | None = None,
-) -> tuple[LearnedChain, Dictionary, NDArray[np.float64] | None]:
-    """Return chain, dictionary over the features, and label atoms where learned jointly."""
-    if labels.kind != "joint":
-        learned = learn_chain(key, X, class_of_row, settings, backend, on_sweep)
-        return learned, learned.dictionary, None
-    rows = append_labels(X, class_of_row, n_classes, labels.weight)
-    if settings.atom_precision is None:
-        settings = replace(settings, atom_precision=float(X.shape[1]))
-    learned = learn_chain(key, rows, class_of_row, settings, backend, on_sweep)
-    return learned, *split_labels(learned.dictionary, X.shape[1], labels.weight)
-
-
-def _label_atoms(
-    key: Key,
-    X: Floats,
-    learned: LearnedChain,
-    dictionary: Dictionary,
-    settings: ChainSettings,
-    labels: LabelSettings,
-    n_classes: int,
-    lengths: tuple[int, ...],
-    backend: Backend,
-) -> list[NDArray[np.float64]]:
-    """Label atoms for each number of non-zeros of the coder."""
-    class_of_row = learned.data.class_of_row
-    if labels.kind == "gibbs":
-        found = gibbs_label_atoms(key, learned, settings, labels.penalty, backend)
-        return [found] * len(lengths)
-    if labels.kind == "ridge":
-        found = ridge_label_atoms(dictionary.codes, class_of_row, n_classes, labels.penalty)
-        return [found] * len(lengths)
-    gram = gram_matrix(dictionary.atoms, backend.n_threads)
-    recoded = encode_path(X, dictionary.atoms, gram, lengths, labels.selection, backend.n_threads)
-    return [ridge_label_atoms(c, class_of_row, n_classes, labels.penalty) for c in recoded]
+    on_sweep: OnSweep | None = None,
+) -> _Learned:
+    if labels.kind == "joint":
+        rows = append_labels(X, class_of_row, n_classes, labels.weight)
+        if settings.atom_precision is None:
+            settings = replace(settings, atom_precision=float(X.shape[1]))
+        chain = learn_chain(key, rows, class_of_row, settings, backend, on_sweep)
+        dictionary, label_atoms = split_labels(chain.dictionary, X.shape[1], labels.weight)
+    else:
+        chain = learn_chain(key, X, class_of_row, settings, backend, on_sweep)
+        dictionary, label_atoms = chain.dictionary, None
+    return _Learned(key, chain, dictionary, label_atoms, settings, labels, n_classes, backend)
 
 
 def choose_on_held_out_rows(
@@ -171,11 +173,11 @@ def choose_on_held_out_rows(
     n_classes: int,
     settings: ChainSettings,
     labels: LabelSettings,
-    lengths: tuple[int, ...],
+    coders: Sequence[Coder],
     n_chains: int,
     n_threads: int,
 ) -> HeldOutChoice | None:
-    """Score rows left out by pilot chains for every number of non-zeros, and choose.
+    """Score rows left out by pilot chains with every coder, and choose the best.
 
     Returns None where no row can be left out.
     """
@@ -184,41 +186,26 @@ def choose_on_held_out_rows(
     if not folds:
         return None
     n_chains = min(n_chains, PILOT_CHAINS)
+    tasks = [(number, chain) for number in range(len(folds)) for chain in range(n_chains)]
 
     def score(task: tuple[int, int]) -> list[NDArray[np.float64]]:
         number, chain = task
         fold = folds[number]
         key = make_key(seed, 1 + number * PILOT_CHAINS + chain)
-        learn_X, learn_classes = X[fold.learn], class_of_row[fold.learn]
-        backend = NumbaBackend()
-        learned, dictionary, joint = _learn(
-            key, learn_X, learn_classes, n_classes, pilot, labels, backend
-        )
-        label_atoms = (
-            [joint] * len(lengths)
-            if joint is not None
-            else _label_atoms(
-                key, learn_X, learned, dictionary, pilot, labels, n_classes, lengths, backend
-            )
-        )
-        codes = encode_path(
-            X[fold.held_out],
-            dictionary.atoms,
-            gram_matrix(dictionary.atoms),
-            lengths,
-            labels.selection,
-            1,
-        )
+        own_X, own_classes = X[fold.learn], class_of_row[fold.learn]
+        learned = _learn(key, own_X, own_classes, n_classes, pilot, labels, NumbaBackend())
+        atoms = learned.dictionary.atoms
+        codes = encode_rows(X[fold.held_out], atoms, gram_matrix(atoms), coders)
+        label_atoms = learned.label_atoms(own_X, coders)
         return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 
-    tasks = [(number, chain) for number in range(len(folds)) for chain in range(n_chains)]
     results = run_blocks(score, tasks, n_threads)
-    scores = [np.zeros((len(X), n_classes)) for _ in lengths]
+    scores = [np.zeros((len(X), n_classes)) for _ in coders]
     for (number, _), parts in zip(tasks, results, strict=True):
         for total, part in zip(scores, parts, strict=True):
             total[folds[number].held_out] += part / n_chains
     rows = np.concatenate([fold.held_out for fold in folds])
-    return choose(lengths, [s[rows] for s in scores], class_of_row[rows])
+    return choose(coders, [s[rows] for s in scores], class_of_row[rows])
 
 
 def learn_ensemble(
@@ -228,7 +215,7 @@ def learn_ensemble(
     n_classes: int,
     settings: ChainSettings,
     labels: LabelSettings,
-    n_nonzero: int,
+    coder: Coder,
     n_chains: int,
     n_threads: int,
     on_sweep: Callable[[int, SweepRecord], None] | None = None,
@@ -242,16 +229,9 @@ def learn_ensemble(
     def learn(task: tuple[int, int]) -> Member:
         number, threads = task
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
+        key, backend = make_key(seed, FIRST_CHAIN + number), NumbaBackend(threads)
         return learn_member(
-            make_key(seed, FIRST_CHAIN + number),
-            X,
-            class_of_row,
-            n_classes,
-            settings,
-            labels,
-            n_nonzero,
-            NumbaBackend(threads),
-            follow,
+            key, X, class_of_row, n_classes, settings, labels, coder, backend, follow
         )
 
     n_left = n_chains % n_threads
@@ -261,7 +241,3 @@ def learn_ensemble(
         shared = [(n_whole + i, max(n_threads // n_left, 1)) for i in range(n_left)]
         members += run_blocks(learn, shared, n_left)
     return members
-
-
-#: Number of the first chain's key: those before belong to folds and pilot chains.
-FIRST_CHAIN = 1000

@@ -9,7 +9,7 @@ smaller number of non-zeros, so one pass scores them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,13 +18,29 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
+from dbdl.coding.omp import Selection
 from dbdl.draws import Key, Site, uniform
 
 Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
 
-#: Numbers of non-zeros that are tried, at nearly equal ratios.
-LENGTHS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80)
+#: Numbers of non-zeros that are tried, at nearly equal ratios, up to half the features.
+LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80)
+#: Rules of matching pursuit that are tried; of equal losses the first is taken.
+SELECTIONS: tuple[Selection, ...] = ("forward", "orthogonal")
+
+
+def lengths_for(n_features: int) -> list[int]:
+    """Numbers of non-zeros worth trying: up to half the features, and up to 4 of few features."""
+    most = max(n_features // 2, min(n_features, 4))
+    return [n for n in LENGTHS if n <= most]
+
+
+class Coder(NamedTuple):
+    """A rule of matching pursuit and its number of non-zeros."""
+
+    selection: Selection
+    n_nonzero: int
 
 
 class Fold(NamedTuple):
@@ -84,9 +100,7 @@ def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
         sharpness = np.exp(log_sharpness) / spread
         at_random = float((logsumexp(sharpness * scores, axis=1)).mean())
         at_random -= sharpness * float(scores.mean())
-        return (1 - smoothing) * log_loss(
-            scores, class_of_row, sharpness
-        ) + smoothing * at_random
+        return (1 - smoothing) * log_loss(scores, class_of_row, sharpness) + smoothing * at_random
 
     best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded")
     return float(np.exp(best.x)) / spread
@@ -104,19 +118,19 @@ class HeldOutChoice:
 
     Attributes
     ----------
-    lengths : tuple of int
-        Numbers of non-zeros tried.
-    accuracy, log_loss : ndarray of shape (n_lengths,)
+    coders : tuple of Coder
+        Coders tried.
+    accuracy, log_loss : ndarray of shape (n_coders,)
         On the held-out rows; the log-loss after fitting the sharpness.
     best : int
-        Index of the chosen number: the least log-loss.
+        Number of the chosen coder: the one with the least log-loss.
     sharpness : float
-        Inverse temperature at the chosen number.
+        Inverse temperature for the chosen coder.
     n_rows : int
         Number of held-out rows.
     """
 
-    lengths: tuple[int, ...]
+    coders: tuple[Coder, ...]
     accuracy: NDArray[np.float64]
     log_loss: NDArray[np.float64]
     best: int
@@ -124,20 +138,20 @@ class HeldOutChoice:
     n_rows: int
 
     @property
-    def n_nonzero(self) -> int:
-        """The chosen number of non-zeros."""
-        return self.lengths[self.best]
+    def coder(self) -> Coder:
+        """The chosen coder."""
+        return self.coders[self.best]
 
 
-def choose(lengths: tuple[int, ...], scores: list[Scores], class_of_row: Classes) -> HeldOutChoice:
-    """Choose among numbers of non-zeros by the log-loss of held-out scores, one array each."""
+def choose(coders: Sequence[Coder], scores: list[Scores], class_of_row: Classes) -> HeldOutChoice:
+    """Choose among coders by the log-loss of held-out scores, one array each."""
     sharpness = [fit_sharpness(s, class_of_row) for s in scores]
     losses = np.array(
         [log_loss(s, class_of_row, b) for s, b in zip(scores, sharpness, strict=True)]
     )
     best = int(np.argmin(losses))
     return HeldOutChoice(
-        lengths=lengths,
+        coders=tuple(coders),
         accuracy=np.array([(s.argmax(axis=1) == class_of_row).mean() for s in scores]),
         log_loss=losses,
         best=best,

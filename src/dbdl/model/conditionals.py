@@ -87,14 +87,14 @@ def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
     return Normal((posterior.natural_mean[k] - others) / precision, precision)
 
 
-def usage_log_odds(match, norm_square, strength, selection_logit, noise_precision):  # type: ignore[no-untyped-def]
+def usage_log_odds(match, norm_square, strength, selection_logit, noise_precision):
     """Log-odds that the atom is used given its strength (eq. 9): logit(pi) + log(zeta_1)."""
     return selection_logit - 0.5 * noise_precision * strength * (
         norm_square * strength - 2.0 * match
     )
 
 
-def usage_log_odds_collapsed(  # type: ignore[no-untyped-def]
+def usage_log_odds_collapsed(
     match, norm_square, selection_logit, strength_precision, noise_precision
 ):
     """Log-odds that the atom is used with its strength integrated out (eqs. 9 and 10 together)."""
@@ -106,13 +106,15 @@ def usage_log_odds_collapsed(  # type: ignore[no-untyped-def]
     )
 
 
-def strength_posterior(match, norm_square, strength_precision, noise_precision) -> Normal:  # type: ignore[no-untyped-def]
+def strength_posterior(match, norm_square, strength_precision, noise_precision) -> Normal:
     """Strength of a used atom (eq. 10 with z = 1; with z = 0 it follows its prior)."""
     precision = strength_precision + noise_precision * norm_square
     return Normal(noise_precision * match / precision, precision)
 
 
-def selection_posterior(count: NDArray[np.int64], n_rows: NDArray[np.int64], priors: Priors) -> Beta:
+def selection_posterior(
+    count: NDArray[np.int64], n_rows: NDArray[np.int64], priors: Priors
+) -> Beta:
     """Selection probabilities given the usage (eq. 11).
 
     count : (n_classes, n_atoms); n_rows : (n_classes,).

@@ -37,7 +37,9 @@ class AtomPrior:
         link = np.linalg.solve(
             self.precision[np.ix_(dropped, dropped)], self.precision[np.ix_(dropped, kept)]
         ).T
-        precision = self.precision[np.ix_(kept, kept)] - link @ self.precision[np.ix_(dropped, kept)]
+        precision = (
+            self.precision[np.ix_(kept, kept)] - link @ self.precision[np.ix_(dropped, kept)]
+        )
         mean = self.natural_mean
         if mean is not None:
             mean = mean[kept] - link @ mean[dropped]
@@ -94,4 +96,3 @@ class Priors:
     def keep(self, kept: NDArray[np.intp]) -> Priors:
         """Priors after dropping all atoms but ``kept``; K in the Beta prior stays as it was."""
         return replace(self, atoms=self.atoms.keep(kept))
-

@@ -108,11 +108,13 @@ def step(
         logit = draw_selection(key, number, data, usage, now.births, priors, backend)
         now = replace(now, selection_logit=logit)
     now = replace(
-        now, strength_precision=_draw_strength_precision(key, number, data, usage, now, priors, options)
+        now,
+        strength_precision=_draw_strength_precision(key, number, data, usage, now, priors, options),
     )
     if options.sample_noise:
         now = replace(
-            now, noise_precision=_draw_noise_precision(key, number, data, usage, now, priors, options)
+            now,
+            noise_precision=_draw_noise_precision(key, number, data, usage, now, priors, options),
         )
     density = log_joint(now, usage, data.n_rows, priors, noise_per_class=options.noise_per_class)
     return State(now, codes, number), Info(usage, density)

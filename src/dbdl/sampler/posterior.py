@@ -62,7 +62,11 @@ def publish(
     return Dictionary(
         atoms=(atoms / scale[:, np.newaxis]).astype(now.atoms.dtype),
         codes=csr_matrix(
-            (codes.strength * scale[codes.atom].astype(codes.strength.dtype), codes.atom, codes.row_start),
+            (
+                codes.strength * scale[codes.atom].astype(codes.strength.dtype),
+                codes.atom,
+                codes.row_start,
+            ),
             shape=(codes.n_samples, now.n_atoms),
         ),
         selection_probability=beta.a / (beta.a + beta.b),

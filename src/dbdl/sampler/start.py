@@ -11,15 +11,16 @@ from dbdl.draws import Key, Site, uniform
 Rows = NDArray[np.int64]
 
 
-def share_by_class(n_atoms: int, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def share_by_class(n_atoms: int, data: Data) -> NDArray[np.int64]:
     """Share ``n_atoms`` among classes in proportion to their rows, at least one a class.
 
-    Remainders go to the classes with the largest fractions; of equal ones, to the larger class.
+    Remainders go to the classes with the largest fractions; of equal ones, to the class whose
+    first row comes first, so that names do not matter.
     """
-    exact = n_atoms * n_rows / n_rows.sum()
+    exact = n_atoms * data.n_rows / data.n_rows.sum()
     share = np.maximum(np.floor(exact).astype(np.int64), 1)
     missing = max(n_atoms - int(share.sum()), 0)
-    order = np.lexsort((-n_rows, -(exact - np.floor(exact))))
+    order = np.lexsort((data.first_row, -(exact - np.floor(exact))))
     share[order[:missing]] += 1
     return share
 
@@ -27,7 +28,7 @@ def share_by_class(n_atoms: int, n_rows: NDArray[np.int64]) -> NDArray[np.int64]
 def rows_with_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
     """Draw ``n_atoms`` rows with replacement, as the paper does; ascending, copies included."""
     chosen = []
-    for c, share in enumerate(share_by_class(n_atoms, data.n_rows)):
+    for c, share in enumerate(share_by_class(n_atoms, data)):
         own = np.flatnonzero(data.class_of_row == c)
         draws = _uniforms(key, data.first_row[c], int(share))
         chosen.append(own[(draws * len(own)).astype(np.int64)])
@@ -37,7 +38,7 @@ def rows_with_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
 def rows_without_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
     """Draw ``n_atoms`` distinct rows (all rows if there are no more), ascending."""
     chosen = []
-    for c, share in enumerate(share_by_class(n_atoms, data.n_rows)):
+    for c, share in enumerate(share_by_class(n_atoms, data)):
         own = np.flatnonzero(data.class_of_row == c)
         order = np.argsort(_uniforms(key, data.first_row[c], len(own)), kind="stable")
         chosen.append(own[order[: min(int(share), len(own))]])

@@ -1,0 +1,218 @@
+"""Every backend against the reference: the same draws lead to the same decisions."""
+
+import numpy as np
+import pytest
+from problem import KEY, make_problem
+
+from dbdl.backends.numba_cpu import NumbaBackend
+from dbdl.backends.reference import ReferenceBackend
+from dbdl.model.conditionals import AtomPosterior, atoms_posterior
+from dbdl.model.priors import AtomPrior
+from dbdl.model.state import Codes
+from dbdl.sampler.gibbs import Options, step
+
+REFERENCE = ReferenceBackend()
+BACKENDS = [NumbaBackend(), NumbaBackend(n_threads=3)]
+
+backends = pytest.mark.parametrize("backend", BACKENDS, ids=repr)
+scans = pytest.mark.parametrize("scan", ["paper", "collapsed"])
+noises = pytest.mark.parametrize("noise_per_class", [False, True], ids=["shared", "per class"])
+
+
+def assert_same_codes(found, expected, rtol=1e-8):
+    np.testing.assert_array_equal(found.row_start, expected.row_start)
+    np.testing.assert_array_equal(found.atom, expected.atom)
+    np.testing.assert_allclose(found.strength, expected.strength, rtol=rtol, atol=rtol)
+
+
+def assert_same_sums(found, expected, rtol=1e-9):
+    np.testing.assert_array_equal(found.count, expected.count)
+    for name in ("energy", "strength_square", "residual_square"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=rtol)
+
+
+def sweep(backend, problem, scan, number=1):
+    return backend.sweep(
+        KEY, number, problem.place(backend), problem.sparse(), problem.parameters, scan
+    )
+
+
+@backends
+@noises
+@scans
+def test_a_sweep_takes_the_same_decisions(backend, scan, noise_per_class):
+    # More rows than one block of them, more atoms than are searched together.
+    problem = make_problem(270, 10, 70, noise_per_class=noise_per_class)
+    expected, expected_sums = sweep(REFERENCE, problem, scan)
+    found, sums = sweep(backend, problem, scan)
+    assert (expected.to_dense(70) != 0).mean() > 0.01
+    assert ((problem.codes != 0) != (expected.to_dense(70) != 0)).sum() > 100  # much was decided
+    assert_same_codes(found, expected)
+    assert_same_sums(sums, expected_sums)
+
+
+@backends
+@noises
+@scans
+def test_a_few_whole_steps_stay_together(backend, scan, noise_per_class):
+    problem = make_problem(30, 9, 14, noise_per_class=noise_per_class, seed=3)
+    options = Options(scan=scan, noise_per_class=noise_per_class, strengths_counted="all")
+    found, expected = problem.state(), problem.state()
+    for _ in range(4):
+        found, info = step(KEY, found, problem.place(backend), problem.priors, options, backend)
+        expected, reference_info = step(
+            KEY, expected, problem.place(REFERENCE), problem.priors, options, REFERENCE
+        )
+        assert_same_codes(found.codes, expected.codes)
+        assert info.log_joint == pytest.approx(reference_info.log_joint, rel=1e-8)
+    for name in ("atoms", "selection_logit", "strength_precision", "noise_precision"):
+        np.testing.assert_allclose(
+            getattr(found.parameters, name),
+            getattr(expected.parameters, name),
+            rtol=1e-7,
+            atol=1e-8,
+        )
+
+
+@scans
+def test_rows_without_codes_and_atoms_of_norm_zero_take_the_same_decisions(scan):
+    problem = make_problem(40, 8, 12, seed=5)
+    codes, atoms = problem.codes.copy(), problem.parameters.atoms.copy()
+    codes[::3] = 0.0
+    atoms[4] = 0.0
+    problem = type(problem)(
+        problem.X, problem.class_of_row, codes, problem.parameters, problem.priors
+    ).with_(atoms=atoms)
+    expected, expected_sums = sweep(REFERENCE, problem, scan)
+    found, sums = sweep(BACKENDS[0], problem, scan)
+    assert_same_codes(found, expected)
+    assert_same_sums(sums, expected_sums)
+
+
+@scans
+def test_every_entry_may_be_used_at_once(scan):
+    """Codes grow from empty to full: the room made for them must grow along."""
+    problem = make_problem(20, 6, 80, seed=1, n_nonzero=0)
+    problem = problem.with_(selection_logit=np.full((3, 80), 1e4))
+    expected, _ = sweep(REFERENCE, problem, scan)
+    found, _ = sweep(BACKENDS[0], problem, scan)
+    assert len(found.atom) == 20 * 80
+    assert_same_codes(found, expected)
+
+
+@scans
+def test_single_precision_stays_close_to_double(scan):
+    problem = make_problem(300, 16, 40, seed=2)
+    expected, expected_sums = sweep(NumbaBackend(), problem, scan)
+    found, sums = sweep(NumbaBackend(), problem.astype(np.float32), scan)
+    assert found.strength.dtype == np.float32
+    found, expected = found.to_dense(40), expected.to_dense(40)
+    agree = ((found != 0) == (expected != 0)).all(axis=1)
+    assert agree.mean() > 0.99  # a uniform next to its threshold may decide otherwise
+    np.testing.assert_allclose(found[agree], expected[agree], atol=1e-4)
+    np.testing.assert_allclose(sums.residual_square, expected_sums.residual_square, rtol=1e-2)
+    np.testing.assert_allclose(sums.strength_square, expected_sums.strength_square, rtol=1e-2)
+
+
+@backends
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gathered_sums_are_the_dense_products(backend, dtype):
+    problem = make_problem(300, 10, 90, seed=4).astype(dtype)
+    weight = np.array([1.0, 10.0, 0.1])
+    sums = backend.gather(problem.place(backend), problem.sparse(), 90, weight)
+    codes, X = problem.codes.astype(np.float64), problem.X.astype(np.float64)
+    weighted = weight[problem.class_of_row][:, np.newaxis] * codes
+    assert sums.gram.dtype == sums.cross.dtype == np.float64
+    np.testing.assert_allclose(sums.gram, weighted.T @ codes, atol=1e-10)
+    np.testing.assert_allclose(sums.cross, weighted.T @ X, atol=1e-10)
+    np.testing.assert_array_equal(sums.gram, sums.gram.T)
+
+
+@backends
+def test_usage_sums_are_the_dense_sums(backend):
+    problem = make_problem(300, 10, 90, seed=4)
+    sums = backend.usage(problem.place(backend), problem.sparse(), problem.parameters)
+    residual = problem.X - problem.codes @ problem.parameters.atoms
+    for c in range(3):
+        rows = problem.class_of_row == c
+        np.testing.assert_array_equal(sums.count[c], (problem.codes[rows] != 0).sum(axis=0))
+        square = (problem.codes[rows] ** 2).sum()
+        assert sums.strength_square[c] == pytest.approx(square, rel=1e-12)
+        assert sums.residual_square[c] == pytest.approx((residual[rows] ** 2).sum(), rel=1e-12)
+    np.testing.assert_allclose(sums.energy, (problem.codes**2).sum(axis=0), rtol=1e-12)
+
+
+@scans
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_sums_of_a_sweep_are_those_of_its_codes(scan, dtype):
+    problem = make_problem(300, 20, 60, seed=6, noise_precision=1e4).astype(dtype)
+    backend = BACKENDS[0]
+    codes, sums = sweep(backend, problem, scan)
+    again = backend.usage(problem.place(backend), codes, problem.parameters)
+    assert_same_sums(sums, again, rtol=1e-10 if dtype == np.float64 else 1e-4)
+
+
+@backends
+@pytest.mark.parametrize("matrix", [False, True], ids=["scalar prior", "matrix prior"])
+@pytest.mark.parametrize(("n_atoms", "n_features"), [(300, 300), (129, 257), (7, 5)])
+def test_atoms_drawn_in_blocks_are_the_atoms_drawn_one_by_one(backend, n_atoms, n_features, matrix):
+    """Sizes that cross the borders of blocks and tiles, an odd number of features among them."""
+    problem = make_problem(200, n_features, n_atoms, seed=7, n_nonzero=4)
+    rng = np.random.default_rng(8)
+    prior = problem.priors.atoms
+    if matrix:
+        root = rng.standard_normal((n_atoms, n_atoms)) / np.sqrt(n_atoms)
+        prior = AtomPrior(
+            5.0 * (root @ root.T) + np.eye(n_atoms), rng.standard_normal((n_atoms, n_features))
+        )
+    sums = REFERENCE.gather(
+        problem.place(REFERENCE), problem.sparse(), n_atoms, problem.parameters.noise_precision
+    )
+    arguments = (
+        KEY, 3, atoms_posterior(sums, prior), problem.parameters.atoms, problem.parameters.births,
+    )  # fmt: skip
+    np.testing.assert_allclose(
+        backend.draw_atoms(*arguments), REFERENCE.draw_atoms(*arguments), rtol=1e-9, atol=1e-11
+    )
+
+
+@backends
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_drawing_atoms_leaves_the_old_ones_alone_and_keeps_their_type(backend, dtype):
+    problem = make_problem(50, 6, 10).astype(dtype)
+    old = problem.parameters.atoms.copy()
+    posterior = AtomPosterior(2.0 * np.eye(10), np.ones((10, 6)))
+    births = problem.parameters.births
+    drawn = backend.draw_atoms(KEY, 1, posterior, problem.parameters.atoms, births)
+    np.testing.assert_array_equal(problem.parameters.atoms, old)
+    assert drawn.dtype == dtype
+    assert (drawn != old).all()
+
+
+@pytest.mark.parametrize("backend", [REFERENCE, *BACKENDS], ids=repr)
+def test_keeping_atoms_of_codes(backend):
+    problem = make_problem(30, 6, 10)
+    kept = np.array([1, 2, 7])
+    part = backend.keep(problem.sparse(), kept, 10)
+    assert isinstance(part, Codes)
+    np.testing.assert_array_equal(part.to_dense(3), problem.codes[:, kept])
+
+
+@pytest.mark.parametrize("backend", [REFERENCE, *BACKENDS], ids=repr)
+def test_placed_data_know_their_classes(backend):
+    class_of_row = np.array([2, 0, 2, 1, 0, 2])
+    data = backend.place(np.asfortranarray(np.eye(6)), class_of_row)
+    assert data.n_classes == 3
+    np.testing.assert_array_equal(data.n_rows, [2, 1, 3])
+    np.testing.assert_array_equal(data.first_row, [1, 3, 0])
+    assert data.X.flags.c_contiguous
+
+
+@pytest.mark.parametrize("backend", [REFERENCE, *BACKENDS], ids=repr)
+def test_a_chain_starts_from_sparse_codes_that_lower_the_residual(backend):
+    problem = make_problem(40, 12, 20)
+    atoms = problem.parameters.atoms
+    codes = backend.start(problem.place(backend), atoms, 3)
+    dense = codes.to_dense(20)
+    assert (np.diff(codes.row_start) <= 3).all()
+    assert ((problem.X - dense @ atoms) ** 2).sum() < 0.3 * (problem.X**2).sum()

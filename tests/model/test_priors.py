@@ -1,0 +1,79 @@
+"""Priors refuse what has no meaning; dropping atoms integrates them out."""
+
+import numpy as np
+import pytest
+from tiny_model import matrix_prior
+
+from dbdl.model.priors import AtomPrior, Priors
+
+
+def test_one_atom_is_refused_since_its_beta_prior_would_be_improper():
+    with pytest.raises(ValueError, match="n_atoms >= 2"):
+        Priors(usage_a=1.0, usage_b=1.0, n_atoms=1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["usage_a", "usage_b", "strength_shape", "strength_rate", "noise_shape", "noise_rate"],
+)
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 0, -3, np.float32(-1)])
+def test_parameters_must_be_positive_and_finite(name, value):
+    values = {"usage_a": 1.0, "usage_b": 1.0, "n_atoms": 4, name: value}
+    with pytest.raises(ValueError, match=f"{name} must be positive and finite"):
+        Priors(**values)
+
+
+def test_the_beta_prior_has_the_paper_s_parameters():
+    priors = Priors(usage_a=3.0, usage_b=8.0, n_atoms=4)
+    assert priors.beta_a == 3.0 / 4
+    assert priors.beta_b == 8.0 * 3 / 4
+
+
+def test_dropping_atoms_leaves_the_beta_prior_of_the_others_alone():
+    priors = Priors(usage_a=3.0, usage_b=8.0, n_atoms=4)
+    kept = priors.keep(np.array([0, 2]))
+    assert (kept.beta_a, kept.beta_b) == (priors.beta_a, priors.beta_b)
+
+
+@pytest.mark.parametrize("kept", [[0, 2], [1], [0, 1, 2, 3], [3, 4]])
+def test_keeping_atoms_marginalises_a_joint_prior(kept):
+    kept = np.array(kept)
+    prior = matrix_prior(np.random.default_rng(0), n_atoms=5, n_features=3)
+    part = prior.keep(kept)
+    covariance = np.linalg.inv(prior.precision)
+    np.testing.assert_allclose(
+        np.linalg.inv(part.precision), covariance[np.ix_(kept, kept)], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        np.linalg.solve(part.precision, part.natural_mean),
+        (covariance @ prior.natural_mean)[kept],
+        rtol=1e-9,
+    )
+
+
+def test_keeping_atoms_of_a_joint_prior_without_mean_leaves_it_without_mean():
+    prior = AtomPrior(matrix_prior(np.random.default_rng(0), 4, 3).precision)
+    assert prior.keep(np.array([0, 3])).natural_mean is None
+
+
+def test_keeping_all_atoms_changes_nothing():
+    prior = matrix_prior(np.random.default_rng(0), n_atoms=5, n_features=3)
+    same = prior.keep(np.arange(5))
+    np.testing.assert_array_equal(same.precision, prior.precision)
+    np.testing.assert_array_equal(same.natural_mean, prior.natural_mean)
+
+
+def test_keeping_atoms_of_a_scalar_prior_selects_their_means():
+    mean = np.arange(12.0).reshape(4, 3)
+    part = AtomPrior(2.0, mean).keep(np.array([1, 3]))
+    assert part.precision == 2.0
+    np.testing.assert_array_equal(part.natural_mean, mean[[1, 3]])
+    assert AtomPrior(2.0).keep(np.array([1, 3])) == AtomPrior(2.0)
+
+
+def test_keeping_in_two_steps_is_keeping_at_once():
+    prior = matrix_prior(np.random.default_rng(3), n_atoms=6, n_features=2)
+    twice = prior.keep(np.array([0, 2, 3, 5])).keep(np.array([1, 3]))
+    once = prior.keep(np.array([2, 5]))
+    np.testing.assert_allclose(twice.precision, once.precision, rtol=1e-9)
+    np.testing.assert_allclose(twice.natural_mean, once.natural_mean, rtol=1e-9)
