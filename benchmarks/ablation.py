@@ -16,12 +16,8 @@ import numpy as np
 
 from benchmarks.problems import Split, splits
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.ensemble import (
-    LabelSettings,
-    choose_on_held_out_rows,
-    learn_ensemble,
-)
-from dbdl.learn.held_out import LENGTHS
+from dbdl.learn.ensemble import LabelSettings, choose_on_held_out_rows, learn_ensemble
+from dbdl.learn.held_out import SELECTIONS, Coder, lengths_for
 
 OUTPUT = Path("benchmarks/output")
 
@@ -33,58 +29,50 @@ LETTER = ChainSettings(
     n_atom_draws=1,
     start_selection="half",
     keep_copies=True,
+    n_start_nonzero=50,
 )
-PAPER_LABELS = LabelSettings("gibbs", selection="orthogonal")
 
-#: (what changes, chain settings, label settings, non-zeros or None for the chosen one, chains)
-Row = tuple[str, ChainSettings, LabelSettings, int | None, int]
+#: (what changes, chain settings, label settings, coders to choose from, chains)
+Row = tuple[str, ChainSettings, LabelSettings, list[Coder], int]
 
 
-def rows() -> list[Row]:
+def rows(n_features: int) -> list[Row]:
     """One more detail in each row."""
-    table: list[Row] = [("the paper to the letter", LETTER, PAPER_LABELS, 50, 1)]
+    table: list[Row] = [
+        ("the paper to the letter", LETTER, LabelSettings("gibbs"), [Coder("orthogonal", 50)], 1)
+    ]
 
-    def then(
-        text: str,
-        chain: dict | None = None,
-        labels: dict | None = None,
-        n: int | None = 50,
-        chains: int = 1,
-    ) -> None:
-        _, settings, label_settings, _, _ = table[-1]
-        settings = replace(settings, **(chain or {}))
-        table.append((text, settings, replace(label_settings, **(labels or {})), n, chains))
+    def then(text: str, *, labels=None, coders=None, chains=1, **chain) -> None:
+        _, settings, old_labels, old_coders, _ = table[-1]
+        settings = replace(settings, **chain)
+        table.append((text, settings, labels or old_labels, coders or old_coders, chains))
 
-    then("posterior mean of the atoms, not one draw", {"n_atom_draws": 0})
-    then("selection probabilities drawn from the first counts", {"start_selection": "counts"})
-    then("copies and unused atoms dropped first: `DBDLClassifier.paper()`", {"keep_copies": False})
-    then("strength precision from used atoms only", {"strengths_counted": "used"})
-    then("strengths integrated out of the usage draw", {"scan": "collapsed"})
-    then("K of the Beta prior held at its start", {"beta_size": "start"})
-    then("atoms that are hardly informed dropped too", {"least_energy": 0.05})
-    then("label atoms by ridge on the training codes", labels={"kind": "ridge"})
-    then("forward selection in the coder", labels={"selection": "forward"})
-    then("number of non-zeros chosen on held-out rows", n=None)
-    then("five chains: the defaults", n=None, chains=5)
+    lengths = lengths_for(n_features)
+    then("posterior mean of the atoms, not one draw", n_atom_draws=0)
+    then("selection probabilities drawn from the first counts", start_selection="counts")
+    then("copies and unused atoms dropped first: `DBDLClassifier.paper()`", keep_copies=False)
+    then("strength precision from used atoms only", strengths_counted="used")
+    then("strengths integrated out of the usage draw", scan="collapsed")
+    then("K of the Beta prior held at its start", beta_size="start")
+    then("atoms that are hardly informed dropped too", least_energy=0.05)
+    then("label atoms by ridge on the training codes", labels=LabelSettings("ridge"))
+    then("ten non-zeros at the start, not fifty", n_start_nonzero=10)
+    then("forward selection in the coder", coders=[Coder("forward", 50)])
+    then("coder chosen on held-out rows", coders=[Coder(s, n) for s in SELECTIONS for n in lengths])
+    then("five chains: the defaults", chains=5)
     return table
 
 
 def accuracy(split: Split, row: Row) -> tuple[float, float]:
     """Test accuracy, and atoms left a chain."""
-    _, settings, labels, n_nonzero, n_chains = row
+    _, settings, labels, coders, n_chains = row
     classes, y = np.unique(split.y_train, return_inverse=True)
-    if n_nonzero is None:
-        choice = choose_on_held_out_rows(
-            0, split.X_train, y, len(classes), settings, labels, LENGTHS, n_chains, 2
-        )
-        n_nonzero = choice.n_nonzero
-    members = learn_ensemble(
-        0, split.X_train, y, len(classes), settings, labels, n_nonzero, n_chains, 2
-    )
-    scores = sum(
-        m.encode(split.X_test, (n_nonzero,), labels.selection, 2)[0] @ m.label_atoms
-        for m in members
-    )
+    problem = (0, split.X_train, y, len(classes), settings, labels)
+    coder = coders[0]
+    if len(coders) > 1:
+        coder = choose_on_held_out_rows(*problem, coders, n_chains, 2).coder
+    members = learn_ensemble(*problem, coder, n_chains, 2)
+    scores = sum(m.encode(split.X_test, coder, 2) @ m.label_atoms for m in members)
     right = classes[scores.argmax(axis=1)] == split.y_test
     return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
 
@@ -99,7 +87,7 @@ def main() -> None:
     print(f"{arguments.problem}, {arguments.splits} splits, test accuracy %")
     print("| detail | accuracy % | atoms |\n| --- | --- | --- |")
     records = []
-    for row in rows():
+    for row in rows(all_splits[0].X_train.shape[1]):
         results = [accuracy(split, row) for split in all_splits]
         values = [100 * a for a, _ in results]
         spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""

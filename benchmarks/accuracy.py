@@ -14,6 +14,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -24,7 +25,8 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.problems import PROBLEMS, Split, splits
 from dbdl import DBDLClassifier
-from dbdl.learn.held_out import LENGTHS
+from dbdl.learn.ensemble import encode_rows
+from dbdl.learn.held_out import Coder
 
 OUTPUT = Path("benchmarks/output")
 N_SPLITS = {"yaleb": 10, "usps": 1}
@@ -58,19 +60,24 @@ def expected_calibration_error(
     return float(np.sum(gaps))
 
 
-def hindsight(model: DBDLClassifier, split: Split) -> tuple[int, float]:
-    """Number of non-zeros that would have been best on the test rows, and its accuracy."""
-    lengths = tuple(n for n in LENGTHS if n <= split.X_train.shape[1])
-    _, y_test = np.unique(split.y_test, return_inverse=True)
-    total = [0.0] * len(lengths)
+def hindsight(model: DBDLClassifier, split: Split) -> tuple[str, float]:
+    """Coder that would have been best on the test rows, and its accuracy."""
+    coders = model.held_out_.coders
+    y_test = np.searchsorted(model.classes_, split.y_test)
+    total = [0.0] * len(coders)
     for chain in model.chains_:
-        codes = chain.encode(split.X_test, lengths, model.selection, 2)
+        codes = encode_rows(split.X_test, chain.atoms, chain.gram, coders, 2)
         total = [t + c @ chain.label_atoms for t, c in zip(total, codes, strict=True)]
     accuracy = [(scores.argmax(axis=1) == y_test).mean() for scores in total]
-    return lengths[int(np.argmax(accuracy))], float(max(accuracy))
+    return coder_name(coders[int(np.argmax(accuracy))]), float(max(accuracy))
 
 
-def measure(name: str, method: ClassifierMixin, split: Split) -> dict[str, float]:
+def coder_name(coder: Coder) -> str:
+    """Short name of a coder: F28 for forward selection with 28 non-zeros, O28 for textbook."""
+    return f"{coder.selection[0].upper()}{coder.n_nonzero}"
+
+
+def measure(name: str, method: ClassifierMixin, split: Split) -> dict[str, Any]:
     """Fit, and what is seen on the test rows."""
     start = time.perf_counter()
     method.fit(split.X_train, split.y_train)
@@ -87,14 +94,14 @@ def measure(name: str, method: ClassifierMixin, split: Split) -> dict[str, float
         )
     if name.startswith("DBDL"):
         result["n_atoms"] = method.n_atoms_ / method.n_chains
-        result["n_nonzero"] = method.n_nonzero_
-        result["best_n_nonzero"], result["best_accuracy"] = hindsight(method, split)
+        result["coder"] = coder_name(Coder(method.selection_, method.n_nonzero_))
+        result["best_coder"], result["best_accuracy"] = hindsight(method, split)
     return result
 
 
 def run(problem: str, n_splits: int, only: list[str] | None = None) -> None:
     """Measure every method on every split of one problem; print a table, keep the records."""
-    records: dict[str, list[dict[str, float]]] = {}
+    records: dict[str, list[dict[str, Any]]] = {}
     for split in splits(problem, n_splits):
         for name, method in methods().items():
             if only and name not in only:
@@ -107,14 +114,15 @@ def run(problem: str, n_splits: int, only: list[str] | None = None) -> None:
     n = len(next(iter(records.values())))
     print(f"\n{problem}, {n} split{'s' if n > 1 else ''}")
     print(
-        "| method | accuracy % | log-loss | calibration error % | atoms a chain | non-zeros (best in hindsight, accuracy %) | fit s |"
+        "| method | accuracy % | log-loss | calibration error % | atoms a chain "
+        "| coder (best in hindsight, accuracy %) | fit s |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, rows in records.items():
         print(_line(name, rows), flush=True)
 
 
-def _line(name: str, rows: list[dict[str, float]]) -> str:
+def _line(name: str, rows: list[dict[str, Any]]) -> str:
     def mean(key: str) -> float:
         return float(np.mean([row[key] for row in rows]))
 
@@ -124,9 +132,9 @@ def _line(name: str, rows: list[dict[str, float]]) -> str:
     has_probability = "log_loss" in rows[0]
     cells.append(f"{mean('log_loss'):.3f}" if has_probability else "")
     cells.append(f"{100 * mean('calibration_error'):.1f}" if has_probability else "")
-    if "n_nonzero" in rows[0]:
-        chosen = ", ".join(sorted({f"{row['n_nonzero']:.0f}" for row in rows}, key=int))
-        best = ", ".join(sorted({f"{row['best_n_nonzero']:.0f}" for row in rows}, key=int))
+    if "coder" in rows[0]:
+        chosen = ", ".join(sorted({str(row["coder"]) for row in rows}))
+        best = ", ".join(sorted({str(row["best_coder"]) for row in rows}))
         cells += [f"{mean('n_atoms'):.0f}", f"{chosen} ({best}, {100 * mean('best_accuracy'):.2f})"]
     else:
         cells += ["", ""]

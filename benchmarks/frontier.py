@@ -22,8 +22,8 @@ from dbdl._threads import run_blocks
 from dbdl.backends.base import place_rows
 from dbdl.coding.omp import gram_matrix
 from dbdl.draws import make_key
-from dbdl.learn.ensemble import PILOT_FOLDS, encode_path
-from dbdl.learn.held_out import LENGTHS, choose, stratified_folds
+from dbdl.learn.ensemble import PILOT_FOLDS, encode_rows
+from dbdl.learn.held_out import SELECTIONS, Coder, choose, lengths_for, stratified_folds
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.sampler.start import rows_without_replacement
 
@@ -37,15 +37,15 @@ def random_rows_scores(
     y: np.ndarray,
     X_new: np.ndarray,
     n_atoms: int,
-    lengths: tuple[int, ...],
+    coders: list[Coder],
 ) -> list[np.ndarray]:
-    """Scores of new rows over ``n_atoms`` random training rows, for each number of non-zeros."""
+    """Scores of new rows over ``n_atoms`` random training rows, by each coder."""
     rows = rows_without_replacement(make_key(seed), place_rows(X, y), n_atoms)
     atoms = np.ascontiguousarray(X[rows])
     gram = gram_matrix(atoms)
     n_classes = int(y.max()) + 1
-    old = encode_path(X, atoms, gram, lengths, "forward", 1)
-    new = encode_path(X_new, atoms, gram, lengths, "forward", 1)
+    old = encode_rows(X, atoms, gram, coders)
+    new = encode_rows(X_new, atoms, gram, coders)
     return [
         codes @ ridge_label_atoms(training, y, n_classes, PENALTY)
         for training, codes in zip(old, new, strict=True)
@@ -55,14 +55,14 @@ def random_rows_scores(
 def random_rows_accuracy(split: Split, n_atoms: int, n_sets: int) -> float:
     """Accuracy of bagged sets of random rows, non-zeros chosen on held-out training rows."""
     labels, y = np.unique(split.y_train, return_inverse=True)
-    lengths = tuple(n for n in LENGTHS if n <= n_atoms)
+    coders = [Coder(rule, n) for rule in SELECTIONS for n in lengths_for(split.X_train.shape[1])]
     folds = list(stratified_folds(make_key(0), y, PILOT_FOLDS, len(y)))
 
     def held_out(fold):
         X, classes = split.X_train[fold.learn], y[fold.learn]
         share = max(2, round(n_atoms * len(X) / len(y)))
         sets = [
-            random_rows_scores(s, X, classes, split.X_train[fold.held_out], share, lengths)
+            random_rows_scores(s, X, classes, split.X_train[fold.held_out], share, coders)
             for s in range(min(n_sets, 2))
         ]
         return [sum(scores) for scores in zip(*sets, strict=True)]
@@ -70,9 +70,9 @@ def random_rows_accuracy(split: Split, n_atoms: int, n_sets: int) -> float:
     parts = run_blocks(held_out, folds, 2)
     rows = np.concatenate([fold.held_out for fold in folds])
     scores = [np.concatenate(s) for s in zip(*parts, strict=True)]
-    best = choose(lengths, scores, y[rows]).n_nonzero
+    best = choose(coders, scores, y[rows]).coder
     total = sum(
-        random_rows_scores(s, split.X_train, y, split.X_test, n_atoms, (best,))[0]
+        random_rows_scores(s, split.X_train, y, split.X_test, n_atoms, [best])[0]
         for s in range(n_sets)
     )
     return float((labels[total.argmax(axis=1)] == split.y_test).mean())

@@ -19,9 +19,10 @@ MAY_IMPORT = {
     "backends": {"model", "coding", "draws", "_threads"},
     "sampler": {"model", "backends", "draws", "_threads"},
     "estimators": {
-        "sampler", "model", "backends", "coding", "draws", "_threads", "_validation",
+        "learn", "sampler", "model", "backends", "coding", "draws", "_threads",
     },
-    "plotting": {"estimators"},
+    "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
+    "plotting": {"sampler", "estimators"},
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "matplotlib.pyplot"}

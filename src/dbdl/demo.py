@@ -102,7 +102,7 @@ def _draw(model: DBDLClassifier, output: Path) -> Iterator[Path]:
 
     matplotlib.use("Agg")
     output.mkdir(parents=True, exist_ok=True)
-    displays = {
+    displays: dict[str, Any] = {
         "atoms.png": AtomsDisplay.from_estimator(model, (8, 8)),
         "selection_probability.png": SelectionDisplay.from_estimator(model),
         "trace.png": TraceDisplay.from_estimator(model),

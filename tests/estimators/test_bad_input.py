@@ -21,14 +21,14 @@ def fit(rows=X, labels=Y, **settings):
 def test_values_that_are_not_finite_are_refused(value):
     bad = X.copy()
     bad[3, 4] = value
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         fit(bad)
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         fit().predict(bad)
 
 
 def test_one_class_is_refused_and_the_way_out_named():
-    with pytest.raises(ValueError, match="at least 2 classes.*BetaProcessDictionary"):
+    with pytest.raises(ValueError, match=r"at least 2 classes.*BetaProcessDictionary"):
         fit(labels=np.zeros(len(X)))
 
 

@@ -122,14 +122,15 @@ def test_probabilities_sum_to_one_and_beat_guessing(model):
 
 def test_auto_chooses_the_number_of_nonzeros_with_the_least_held_out_loss(model):
     choice = model.held_out_
-    assert model.n_nonzero_ == choice.lengths[int(np.argmin(choice.log_loss))]
+    chosen = choice.coders[int(np.argmin(choice.log_loss))]
+    assert (model.selection_, model.n_nonzero_) == chosen
     assert choice.n_rows == 60  # every row is left out once
     assert model.transform(make_cones()[0]).getnnz(axis=1).max() <= 2 * model.n_nonzero_
 
 
 def test_an_integer_fixes_the_number_of_nonzeros(problem):
     model = DBDLClassifier(n_nonzero=3, **QUICK).fit(*problem)
-    assert model.n_nonzero_ == 3 and model.held_out_.lengths == (3,)
+    assert model.n_nonzero_ == 3 and {c.n_nonzero for c in model.held_out_.coders} == {3}
 
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])

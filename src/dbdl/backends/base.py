@@ -50,7 +50,9 @@ class Data:
 class Backend(Protocol):
     """The verbs. ``codes`` are the backend's own: the sampler only hands them back."""
 
-    n_threads: int
+    @property
+    def n_threads(self) -> int:
+        """Number of threads that the backend uses."""
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows (n_samples, n_features) and their class numbers (n_samples,) in place."""

@@ -18,24 +18,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends.numba_cpu import _sweep_block
+from dbdl.estimators._progress import CallbackSupportMixin
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
 from dbdl.model.state import Floats
 
 logger = logging.getLogger("dbdl")
-
-try:  # scikit-learn 1.9 and later
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # without it there is nothing to support
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stand-in for scikit-learn before 1.9."""
-
-    def with_callbacks(method: Any) -> Any:
-        """Stand-in for scikit-learn before 1.9."""
-        return method
-
 
 ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
@@ -86,8 +75,8 @@ class DictionaryEstimator(
 
     def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Rows to learn from, as `_rows`, and their labels."""
-        X, y = validate_data(self, X, y, **ROW_FORMAT)
-        return self._scaled(X), y
+        rows, labels = validate_data(self, X, y, **ROW_FORMAT)
+        return self._scaled(rows), labels
 
     def _check_not_all_zero(self, X: Floats) -> None:
         if not X.any():
@@ -98,12 +87,12 @@ class DictionaryEstimator(
     def _scaled(self, X: Floats) -> Floats:
         return unit_rows(X) if self.normalize else X
 
-    def _clip_n_nonzero(self, n_nonzero: int, n_features: int) -> int:
+    def _fixed_n_nonzero(self, n_features: int) -> int:
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
-        if n_nonzero <= n_features:
-            return n_nonzero
+        if self.n_nonzero <= n_features:
+            return int(self.n_nonzero)
         warnings.warn(
-            f"n_nonzero={n_nonzero} is more than the {n_features} features of X; {n_features} "
+            f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; {n_features} "
             "is used. Set n_nonzero to at most the number of features, or to 'auto'.",
             UserWarning,
             stacklevel=4,

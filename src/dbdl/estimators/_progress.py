@@ -7,6 +7,20 @@ from typing import Any
 
 from dbdl.sampler.run import SweepRecord
 
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # without it there is nothing to support
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in for scikit-learn before 1.9."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Stand-in for scikit-learn before 1.9."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "FitProgress", "with_callbacks"]
+
 
 class FitProgress:
     """Follows the sweeps of several chains that may run side by side.

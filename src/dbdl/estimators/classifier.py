@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
-from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator, with_callbacks
-from dbdl.estimators._progress import FitProgress
+from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
+from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
@@ -227,8 +227,9 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         smallest class, with K in the Beta prior the number of atoms left; usage drawn given
         strengths (eq. 9); label atoms inferred by the model with selection probabilities held,
         in 35 sweeps with precisions of their own that start at the same values; textbook
-        matching pursuit with 50 non-zeros, at the start too. (Its experiments name 1e9 as the noise precision of
-        Fifteen Scene, its discussion of UCF Sports: pass ``noise_precision=1e9`` for either.)
+        matching pursuit with 50 non-zeros, at the start too. (Its experiments name 1e9 as the
+        noise precision of Fifteen Scene, its discussion of UCF Sports: pass
+        ``noise_precision=1e9`` for either.)
 
         What the text leaves open or cannot be done to the letter is resolved as follows.
 
@@ -321,7 +322,8 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         weights: tuple[Any, ...] = (self.label_weight,)
         if self.label_weight == "auto":
             weights = LABEL_WEIGHTS if self.classifier == "joint" else LABEL_WEIGHTS[:1]
-        candidates = [LabelSettings(self.classifier, self.penalty, w) for w in weights]
+        kind: Any = self.classifier
+        candidates = [LabelSettings(kind, self.penalty, w) for w in weights]
         choices = [
             choose_on_held_out_rows(
                 seed,
@@ -350,8 +352,8 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         if self.n_nonzero == "auto":
             lengths = lengths_for(n_features)
         else:
-            lengths = [self._clip_n_nonzero(self.n_nonzero, n_features)]
-        rules = SELECTIONS if self.selection == "auto" else (self.selection,)
+            lengths = [self._fixed_n_nonzero(n_features)]
+        rules: tuple[Any, ...] = (self.selection,) if self.selection != "auto" else SELECTIONS
         return [Coder(rule, length) for rule in rules for length in lengths]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import make_key
-from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator, with_callbacks
-from dbdl.estimators._progress import FitProgress
+from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
+from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.learn.chain import learn_chain
 from dbdl.learn.ensemble import Member
 
@@ -163,6 +163,6 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:
-            self.n_nonzero_ = self._clip_n_nonzero(self.n_nonzero, X.shape[1])
+            self.n_nonzero_ = self._fixed_n_nonzero(X.shape[1])
         progress.end()
         return self

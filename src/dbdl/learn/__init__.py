@@ -1,1 +1,1 @@
-"""Learning as plain functions: a chain from rows, label atoms from codes, choices on held-out rows."""
+"""Learning as plain functions: chains, label atoms, choices on held-out rows."""

@@ -6,7 +6,7 @@ The fast backends do the same in Gram space; this is what they are tested agains
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from dbdl.model.conditionals import (
     usage_log_odds_collapsed,
 )
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Scan = Literal["paper", "collapsed"]
 
 

@@ -8,15 +8,16 @@ what the other atoms leave of the sample (the paper's phi_k' x_{i phi_k}, from e
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.statistics import AtomSums
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 class Normal(NamedTuple):
@@ -51,9 +52,6 @@ class AtomPosterior(NamedTuple):
 
     def mean(self) -> Floats:
         """Posterior mean of the atoms."""
-        # SciPy is not used by the mathematics otherwise; its Cholesky solve halves the work.
-        from scipy.linalg import cho_factor, cho_solve
-
         factor = cho_factor(self.precision, lower=True, check_finite=False)
         mean: Floats = cho_solve(factor, self.natural_mean, check_finite=False)
         return mean
@@ -68,7 +66,7 @@ def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
 def atoms_posterior(sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
     """All atoms given codes and noise precision: eq. 8 for every k at once."""
     if isinstance(prior.precision, np.ndarray):
-        precision = sums.gram + prior.precision
+        precision: Floats = sums.gram + prior.precision
     else:
         precision = sums.gram.copy()
         precision.flat[:: len(precision) + 1] += prior.precision

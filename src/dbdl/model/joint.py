@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.state import Parameters
 from dbdl.model.statistics import UsageSums
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 

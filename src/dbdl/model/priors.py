@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Priors:
     def __post_init__(self) -> None:
         if self.n_atoms < 2:
             raise ValueError(
-                f"the Beta process needs n_atoms >= 2, got {self.n_atoms}: with one atom the second "
-                "parameter b_o (K - 1) / K of its Beta prior is 0"
+                f"the Beta process needs n_atoms >= 2, got {self.n_atoms}: with one atom the "
+                "second parameter b_o (K - 1) / K of its Beta prior is 0"
             )
         for name, value in vars(self).items():
             if name != "atoms" and not (np.isfinite(value) and value > 0):

@@ -9,15 +9,17 @@ Dropping is not part of a Gibbs step: the number of atoms only falls.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 def used(count: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Atoms that some sample uses; ``count`` is (n_classes, n_atoms)."""
-    return count.any(axis=0)
+    return np.asarray((count > 0).any(axis=0))
 
 
 def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArray[np.bool_]:

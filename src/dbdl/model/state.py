@@ -50,7 +50,7 @@ class Codes:
         return Codes(row_start, atoms.astype(np.int32), dense[rows, atoms])
 
     def keep(self, kept: NDArray[np.intp], n_atoms: int) -> Codes:
-        """Codes over the atoms in ``kept`` (ascending) of ``n_atoms``; other entries are removed."""
+        """Codes over the atoms in ``kept`` (ascending) of ``n_atoms``; others are removed."""
         number = np.full(n_atoms, -1, dtype=np.int32)
         number[kept] = np.arange(len(kept), dtype=np.int32)
         renumbered = number[self.atom]
