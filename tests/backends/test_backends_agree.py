@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 from problem import KEY, make_problem
 
-from dbdl.backends.numba_cpu import NumbaBackend
-from dbdl.backends.reference import ReferenceBackend
+from dbdl.backends import BACKENDS as ENROLLED
+from dbdl.backends import NumbaBackend, ReferenceBackend
 from dbdl.model.conditionals import AtomPosterior, atoms_posterior
 from dbdl.model.priors import AtomPrior
 from dbdl.model.state import Codes
 from dbdl.sampler.gibbs import Options, step
 
 REFERENCE = ReferenceBackend()
-BACKENDS = [NumbaBackend(), NumbaBackend(n_threads=3)]
+BACKENDS = [
+    kind(n_threads=n) for name, kind in ENROLLED.items() if name != "reference" for n in (1, 3)
+]
 
 backends = pytest.mark.parametrize("backend", BACKENDS, ids=repr)
 scans = pytest.mark.parametrize("scan", ["paper", "collapsed"])

@@ -15,7 +15,7 @@ from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.learn.chain import learn_chain
-from dbdl.learn.ensemble import Member
+from dbdl.learn.ensemble import publish_member
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -154,9 +154,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         )
         dictionary, trace = learned.dictionary, learned.chain.trace
         no_labels = np.empty((len(dictionary.atoms), 0))
-        self._publish(
-            [Member(dictionary.atoms, dictionary.selection_probability, no_labels, trace)]
-        )
+        self._publish([publish_member(learned, dictionary, no_labels)])
         self.selection_probability_ = dictionary.selection_probability[0]
         self.trace_ = trace
         self.selection_ = self.selection

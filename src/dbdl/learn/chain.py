@@ -97,11 +97,14 @@ class LearnedChain:
         Last state, priors and trace.
     data : Data
         The rows it was learned from.
+    n_initial_atoms : int
+        Atoms drawn at the start, copies included.
     """
 
     dictionary: Dictionary
     chain: Chain
     data: Data
+    n_initial_atoms: int
 
 
 def learn_chain(
@@ -131,6 +134,7 @@ def _learn_chain(
         rows_with_replacement if settings.n_initial_atoms is None else rows_without_replacement
     )
     rows = draw_rows(key, data, priors.n_atoms)
+    n_initial_atoms = len(rows)
     if not settings.keep_copies:
         # Matching pursuit never chooses a copy once its twin is chosen, so copies would be
         # dropped before the first sweep: they are left out at once.
@@ -161,7 +165,7 @@ def _learn_chain(
         on_sweep=on_sweep,
     )
     dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
-    return LearnedChain(dictionary, chain, data)
+    return LearnedChain(dictionary, chain, data, n_initial_atoms)
 
 
 def mean_square(X: Floats) -> float:

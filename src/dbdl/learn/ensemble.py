@@ -57,12 +57,15 @@ class Member:
     selection_probability : ndarray of shape (n_classes, n_atoms)
     label_atoms : ndarray of shape (n_atoms, n_classes)
     trace : Trace
+    n_initial_atoms : int
+        Atoms drawn at the start, copies included.
     """
 
     atoms: Floats
     selection_probability: NDArray[np.float64]
     label_atoms: NDArray[np.float64]
     trace: Trace
+    n_initial_atoms: int
 
     @cached_property
     def gram(self) -> Floats:
@@ -105,8 +108,20 @@ def learn_member(
     """Learn one chain and its label atoms."""
     learned = _learn(key, X, class_of_row, n_classes, settings, labels, backend, on_sweep)
     (label_atoms,) = learned.label_atoms(X, [coder])
-    dictionary, trace = learned.dictionary, learned.chain.chain.trace
-    return Member(dictionary.atoms, dictionary.selection_probability, label_atoms, trace)
+    return publish_member(learned.chain, learned.dictionary, label_atoms)
+
+
+def publish_member(
+    learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64]
+) -> Member:
+    """Put together what is published of a chain."""
+    return Member(
+        dictionary.atoms,
+        dictionary.selection_probability,
+        label_atoms,
+        learned.chain.trace,
+        learned.n_initial_atoms,
+    )
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class SelectionDisplay:
             ax.axis("on")
             ax.fill_between(np.arange(len(row)), row, step="mid", linewidth=0.6, color="#1f5fa8")
             ax.set_title(f"class {name}", fontsize=9)
-            ax.set_ylim(0, 1)
+            ax.set_ylim(0, 1.05 * float(self.probability.max()))
             ax.set_xlim(0, len(row))
             ax.tick_params(labelsize=7)
         for ax in axes[-n_columns:]:
@@ -150,16 +150,19 @@ class TraceDisplay:
     ----------
     trace : Trace
         Fields of shape (n_sweeps,) or (n_chains, n_sweeps).
+    n_initial_atoms : list of int
+        Atoms drawn at the start of each chain, copies included: the value at sweep 0.
     figure_ : Figure
         After `plot`.
     """
 
     trace: Trace
+    n_initial_atoms: list[int]
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """Take the trace of a fitted estimator."""
-        return cls(estimator.trace_).plot()
+        return cls(estimator.trace_, [c.n_initial_atoms for c in estimator.chains_]).plot()
 
     def plot(self) -> Self:
         """Draw one panel a quantity, one line a chain."""
@@ -172,11 +175,15 @@ class TraceDisplay:
         self.figure_, axes = _figure(2, 2, (7.5, 5.0))
         for ax, (field, title, scale) in zip(axes, panels, strict=True):
             lines = np.atleast_2d(getattr(self.trace, field))
-            for values in lines:
-                ax.plot(np.arange(1, len(values) + 1), values, linewidth=1.2)
+            for n_initial, values in zip(self.n_initial_atoms, lines, strict=True):
+                if field == "n_atoms":
+                    ax.plot(range(len(values) + 1), [n_initial, *values], linewidth=1.2)
+                else:
+                    ax.plot(range(1, len(values) + 1), values, linewidth=1.2)
             ax.set_title(title, fontsize=9)
             ax.set_yscale(scale)
             ax.set_xlabel("sweep", fontsize=8)
-            ax.tick_params(labelsize=7)
+            ax.tick_params(which="both", labelsize=7)
             ax.grid(alpha=0.3)
+        axes[0].set_ylim(bottom=0)
         return self

@@ -1,0 +1,49 @@
+"""Displays draw what was learned."""
+
+from __future__ import annotations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dbdl import DBDLClassifier
+from dbdl.plotting import AtomsDisplay, SelectionDisplay, TraceDisplay
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = load_digits(n_class=4, return_X_y=True)
+    return DBDLClassifier(n_sweeps=4, n_chains=2, n_nonzero=3, random_state=0).fit(X[:80], y[:80])
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def test_atoms_are_shown_as_images_class_by_class(model):
+    display = AtomsDisplay.from_estimator(model, (8, 8), n_atoms=8)
+    assert display.images.shape == (8, 8, 8)
+    assert [title.split(":")[0] for title in display.titles] == list("00112233")
+    assert sum(bool(ax.images) for ax in display.figure_.axes) == 8
+
+
+def test_selection_probabilities_of_a_class_cluster_at_its_own_atoms(model):
+    display = SelectionDisplay.from_estimator(model, n_classes=2)
+    assert display.names == ["0", "3"]
+    first, last = display.probability
+    assert first[: len(first) // 4].mean() > first[-len(first) // 4 :].mean()
+    assert last[: len(last) // 4].mean() < last[-len(last) // 4 :].mean()
+
+
+def test_the_trace_starts_at_the_number_of_atoms_drawn(model):
+    display = TraceDisplay.from_estimator(model)
+    line = display.figure_.axes[0].lines[0]
+    assert line.get_ydata()[0] == 120  # half as many atoms again as rows
+    np.testing.assert_array_equal(line.get_ydata()[1:], model.trace_.n_atoms[0])
