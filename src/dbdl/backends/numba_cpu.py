@@ -30,7 +30,7 @@ from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
 #: Rows swept together: one product with the atoms, then row by row.
-SWEEP_ROWS = 256
+SWEEP_ROWS = 128
 #: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
 SUM_ROWS = 8192
 #: Atoms drawn together by one product, and the features of one task (an even number: features
@@ -141,7 +141,8 @@ class NumbaBackend:
                 yield AtomSums(gram, cross)
 
         total = tree_sum(parts())
-        _mirror(total.gram)
+        stripes = block_slices(n_atoms, SUM_ATOMS)
+        run_blocks(lambda rows: _mirror(total.gram, rows.start, rows.stop), stripes, self.n_threads)
         return total
 
     def draw_atoms(
@@ -450,14 +451,11 @@ def _gather_block(
     first, last, start, row, value, X, weight, row_start, atom, strength, gram, cross
 ):
     """Sum the rows of `AtomSums` for atoms first..last, up to the diagonal of the Gram part."""
-    n_features = X.shape[1]
     for k in range(first, last):
         for place in range(start[k], start[k + 1]):
             i = row[place]
             s = weight[i] * value[place]
-            x = X[i]
-            for j in range(n_features):
-                cross[k, j] += s * x[j]
+            _subtract(cross[k], -s, X[i])
             for entry in range(row_start[i], row_start[i + 1]):
                 if atom[entry] > k:
                     break
@@ -465,14 +463,12 @@ def _gather_block(
 
 
 @_compiled
-def _mirror(gram):
-    """Copy the lower triangle to the upper, in squares that stay in cache."""
-    n = len(gram)
-    for top in range(0, n, 64):
-        for left in range(0, top + 1, 64):
-            for k in range(top, min(top + 64, n)):
-                for j in range(left, min(left + 64, k)):
-                    gram[j, k] = gram[k, j]
+def _mirror(gram, first, last):
+    """Copy rows first..last of the lower triangle to the upper, in squares that stay in cache."""
+    for left in range(0, last, 16):
+        for k in range(first, last):
+            for j in range(left, min(left + 16, k)):
+                gram[j, k] = gram[k, j]
 
 
 @_compiled
@@ -504,16 +500,21 @@ def _draw_tile(key, number, first_feature, precision, inverse, natural_mean, bir
     for block in range(len(inverse)):
         first = block * size
         last = min(first + size, n_atoms)
-        change = np.empty((last - first, n_columns))
+        height = last - first
+        change = np.empty((height, n_columns))
         fill_normals(key, _ATOM, births[first:last], number, first_feature, change)
         known = np.dot(precision[first:last], tile)
-        for k in range(first, last):
-            scale = sqrt(precision[k, k])
-            for j in range(n_columns):
-                change[k - first, j] = (
-                    scale * change[k - first, j] + natural_mean[k, j] - known[k - first, j]
-                )
-        step = np.dot(np.ascontiguousarray(inverse[block, : last - first, : last - first]), change)
-        for k in range(first, last):
-            for j in range(n_columns):
-                tile[k, j] += step[k - first, j]
+        for k in range(height):
+            scale = sqrt(precision[first + k, first + k])
+            _residual_with_noise(change[k], scale, natural_mean[first + k], known[k])
+        own_inverse = np.ascontiguousarray(inverse[block, :height, :height])
+        step = np.dot(own_inverse, change)
+        for k in range(height):
+            _subtract(tile[first + k], -1.0, step[k])
+
+
+@_compiled
+def _residual_with_noise(noise, scale, natural_mean, known):
+    """Turn ``noise`` into scale * noise + natural_mean - known, in place."""
+    for j in range(len(noise)):
+        noise[j] = scale * noise[j] + natural_mean[j] - known[j]

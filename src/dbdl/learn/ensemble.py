@@ -27,11 +27,15 @@ Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
 OnSweep = Callable[[SweepRecord], None]
 
-#: Pilot chains: sweeps, folds, chains a fold, and rows at most. Three sweeps choose as 35 do.
+#: Pilot chains: sweeps, folds, and rows at most. Three sweeps choose as 35 do.
 PILOT_SWEEPS = 3
 PILOT_FOLDS = 5
-PILOT_CHAINS = 2
 PILOT_ROWS = 4000
+#: Pilot chains a fold at most. Few rows make a noisy choice and cheap chains; with many rows, two
+#: chains that share a fold say enough.
+PILOT_CHAINS = 5
+FEW_ROWS = 600
+PILOT_CHAINS_OF_MANY_ROWS = 2
 #: Number of the first chain's key: those before belong to folds and pilot chains.
 FIRST_CHAIN = 1000
 #: Weights of the labels that are tried where they are learned jointly with the atoms.
@@ -200,7 +204,7 @@ def choose_on_held_out_rows(
     folds = list(stratified_folds(make_key(seed), class_of_row, PILOT_FOLDS, PILOT_ROWS))
     if not folds:
         return None
-    n_chains = min(n_chains, PILOT_CHAINS)
+    n_chains = min(n_chains, PILOT_CHAINS if len(X) <= FEW_ROWS else PILOT_CHAINS_OF_MANY_ROWS)
     tasks = [(number, chain) for number in range(len(folds)) for chain in range(n_chains)]
 
     def score(task: tuple[int, int]) -> list[NDArray[np.float64]]:
