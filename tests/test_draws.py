@@ -64,11 +64,20 @@ def test_a_uniform_lies_strictly_between_0_and_1_even_at_the_last_word(word):
     assert math.isfinite(math.log(u / (1.0 - u)))
 
 
-def test_filled_logits_of_uniforms_equal_those_of_scalar_draws():
-    filled = np.empty(2_000)
-    draws.fill_logit_uniforms(KEY, int(Site.USAGE), 4, births(2_000), 9, filled)
-    scalar = [draws.uniform(KEY, int(Site.USAGE), 4, birth, 9) for birth in range(2_000)]
-    np.testing.assert_allclose(filled, logit(scalar), rtol=1e-12, atol=1e-15)
+def test_the_logit_of_a_uniform_is_that_of_the_uniform_itself():
+    found = [draws.logit_uniform(KEY, int(Site.USAGE), 4, birth, 9) for birth in range(500)]
+    u = [draws.uniform(KEY, int(Site.USAGE), 4, birth, 9) for birth in range(500)]
+    np.testing.assert_allclose(found, logit(u), rtol=1e-12, atol=1e-15)
+
+
+def test_bounds_on_logits_are_below_and_close_where_they_are_low():
+    n = 200_000
+    bound = np.empty(n, dtype=np.float32)
+    draws.fill_logit_uniform_bounds(KEY, int(Site.USAGE), 4, births(n), 9, bound)
+    exact = np.array([draws.logit_uniform(KEY, int(Site.USAGE), 4, k, 9) for k in range(n)])
+    assert (bound < exact).all()
+    low = exact < -5
+    assert low.sum() > 500 and (exact[low] - bound[low]).max() < 0.08
 
 
 def test_uniforms_are_uniform():

@@ -272,11 +272,26 @@ def fill_normals(key, site, births, sweep, first_feature, out):
 
 
 @_compiled
-def fill_logit_uniforms(key, site, place, births, sweep, out):
-    """Fill ``out`` (n_atoms,) with logits of uniforms addressed by birth."""
+def logit_uniform(key, site, place, birth, sweep):
+    """Logit of one uniform."""
+    u, _ = two_uniforms(key, site, place, birth, sweep)
+    return _log(u / (1.0 - u))
+
+
+@_compiled
+def fill_logit_uniform_bounds(key, site, place, births, sweep, out):
+    """Fill ``out`` (n_atoms,), float32, with numbers below `logit_uniform`, close to it if low.
+
+    logit(u) is at least log(u), and the bits of a float32 read as an integer are 2**23 times a
+    number that is below its logarithm to base 2 by at most 0.09, plus 127: no logarithm is taken.
+    """
     for k in range(len(out)):
-        u, _ = two_uniforms(key, site, place, births[k], sweep)
-        out[k] = _log(u / (1.0 - u))
+        first_word, _, _, _ = philox(key, place, births[k], sweep, _last_word(site, 0))
+        top = np.float32(np.int32(first_word >> np.uint32(5)))  # u is top * 2**-27 and more
+        bits = np.float32(top.view(np.int32))
+        # 154 = 127 + 27, and a little more: top was rounded. Of 0 nothing is known but u > 0.
+        bound = (bits * np.float32(2.0**-23) - np.float32(154.001)) * np.float32(0.6931472)
+        out[k] = bound if top > np.float32(0.0) else np.float32(-1e30)
 
 
 @_compiled

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dbdl._threads import block_slices, run_blocks
 from dbdl.backends.base import Data, place_rows
 from dbdl.coding.omp import encode, gram_matrix
-from dbdl.draws import Key, Site, fill_logit_uniforms, fill_normals, normal
+from dbdl.draws import Key, Site, fill_logit_uniform_bounds, fill_normals, logit_uniform, normal
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
@@ -321,14 +321,14 @@ def _sweep_block(
     out_strength = np.empty(len(out_atom), dtype=X.dtype)
     n_out = 0
     code = np.zeros(n_atoms, dtype=X.dtype)
-    threshold = np.empty(n_atoms)  # logit of the uniform that decides on the usage of an atom
+    lowest = np.empty(n_atoms, dtype=np.float32)  # below the logit of the uniform of an atom
     for i in range(n_rows):
         c = class_of_row[i]
         match = matches[i]
         row_offset, row_gain = offset[c], gain[c]
         noise, prior = noise_precision[c], strength_precision[c]
         square = _square(residual[i])
-        fill_logit_uniforms(key, _USAGE, first_row + i, births, number, threshold)
+        fill_logit_uniform_bounds(key, _USAGE, first_row + i, births, number, lowest)
         for entry in range(row_start[i], row_start[i + 1]):
             code[atom[entry]] = strength[entry]
         if n_out + n_atoms > len(out_atom):
@@ -342,12 +342,12 @@ def _sweep_block(
                 row_offset[start:stop],
                 row_gain[start:stop],
                 match[start:stop],
-                threshold[start:stop],
+                lowest[start:stop],
             ):
                 continue
             for k in range(start, stop):
                 old = code[k]
-                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= threshold[k]:
+                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= lowest[k]:
                     continue
                 norm_square = np.float64(gram[k, k])
                 own_match = match[k] + norm_square * old
@@ -361,7 +361,7 @@ def _sweep_block(
                 else:
                     log_odds = row_offset[k] + row_gain[k] * own_match * own_match
                 new = np.float64(0.0)
-                if threshold[k] < log_odds:
+                if logit_uniform(key, _USAGE, first_row + i, births[k], number) < log_odds:
                     precision = prior + noise * norm_square
                     out_atom[n_out] = k
                     out_strength[n_out] = noise * own_match / precision + normal(
@@ -383,11 +383,11 @@ def _sweep_block(
 
 
 @_compiled
-def _any_above(offset, gain, match, threshold):
-    """Whether any bound lies above its threshold; counted without a branch, in vector registers."""
+def _any_above(offset, gain, match, lowest):
+    """Whether any offset + gain * match**2 lies above; counted without a branch, in vector registers."""
     n_above = 0
     for k in range(len(offset)):
-        n_above += offset[k] + gain[k] * match[k] * match[k] > threshold[k]
+        n_above += offset[k] + gain[k] * match[k] * match[k] > lowest[k]
     return n_above > 0
 
 
