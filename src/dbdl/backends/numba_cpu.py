@@ -384,7 +384,7 @@ def _sweep_block(
 
 @_compiled
 def _any_above(offset, gain, match, lowest):
-    """Whether any offset + gain * match**2 lies above; counted without a branch, in vector registers."""
+    """Whether any offset + gain * match**2 lies above; counted, since a branch ends vector code."""
     n_above = 0
     for k in range(len(offset)):
         n_above += offset[k] + gain[k] * match[k] * match[k] > lowest[k]
