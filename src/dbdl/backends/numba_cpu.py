@@ -12,7 +12,6 @@ bits for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
@@ -114,36 +113,38 @@ class NumbaBackend:
     ) -> AtomSums:
         """Sums for the draw of the atoms."""
         row_weight = class_weight[data.class_of_row]
-
-        def parts() -> Iterator[AtomSums]:
-            for rows in block_slices(len(data.X), SUM_ROWS):
-                by_atom = _transposed(
-                    codes.row_start[rows.start : rows.stop + 1], codes.atom, codes.strength, n_atoms
-                )
-                gram = np.zeros((n_atoms, n_atoms))
-                cross = np.zeros((n_atoms, data.X.shape[1]))
-
-                def gather_atoms(atoms: slice) -> None:
-                    _gather_block(
-                        atoms.start,
-                        atoms.stop,
-                        *by_atom,  # noqa: B023 - the tasks end before the next part begins
-                        data.X[rows],  # noqa: B023
-                        row_weight[rows],  # noqa: B023
-                        codes.row_start[rows.start : rows.stop + 1],  # noqa: B023
-                        codes.atom,
-                        codes.strength,
-                        gram,  # noqa: B023
-                        cross,  # noqa: B023
-                    )
-
-                run_blocks(gather_atoms, block_slices(n_atoms, SUM_ATOMS), self.n_threads)
-                yield AtomSums(gram, cross)
-
-        total = tree_sum(parts())
+        total = tree_sum(
+            self._gather_rows(rows, data, codes, n_atoms, row_weight)
+            for rows in block_slices(len(data.X), SUM_ROWS)
+        )
         stripes = block_slices(n_atoms, SUM_ATOMS)
         run_blocks(lambda rows: _mirror(total.gram, rows.start, rows.stop), stripes, self.n_threads)
         return total
+
+    def _gather_rows(
+        self, rows: slice, data: Data, codes: Codes, n_atoms: int, row_weight: Floats
+    ) -> AtomSums:
+        """Sums over some rows, the Gram part on and below its diagonal."""
+        row_start = codes.row_start[rows.start : rows.stop + 1]
+        by_atom = _transposed(row_start, codes.atom, codes.strength, n_atoms)
+        sums = AtomSums(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, data.X.shape[1])))
+
+        def gather_atoms(atoms: slice) -> None:
+            _gather_block(
+                atoms.start,
+                atoms.stop,
+                *by_atom,
+                data.X[rows],
+                row_weight[rows],
+                row_start,
+                codes.atom,
+                codes.strength,
+                sums.gram,
+                sums.cross,
+            )
+
+        run_blocks(gather_atoms, block_slices(n_atoms, SUM_ATOMS), self.n_threads)
+        return sums
 
     def draw_atoms(
         self,
