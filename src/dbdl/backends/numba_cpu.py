@@ -32,10 +32,12 @@ from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 SWEEP_ROWS = 128
 #: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
 SUM_ROWS = 8192
-#: Atoms drawn together by one product, and the features of one task (an even number: features
+#: Atoms drawn together by one product, and features of one task at most (even tiles: features
 #: share the address of a draw in pairs).
-ATOM_BLOCK = 128
-FEATURE_TILE = 256
+ATOM_BLOCK = 192
+FEATURE_TILE = 750
+#: Rows of the Gram matrix computed by one product.
+GRAM_ROWS = 256
 #: Atoms summed by one task.
 SUM_ATOMS = 64
 #: Atoms looked at together when searching for the next one that could be switched on.
@@ -175,7 +177,7 @@ class NumbaBackend:
             )
             drawn[:, features] = tile
 
-        run_blocks(draw_tile, block_slices(atoms.shape[1], FEATURE_TILE), self.n_threads)
+        run_blocks(draw_tile, _feature_tiles(atoms.shape[1]), self.n_threads)
         return drawn
 
     def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
@@ -190,8 +192,15 @@ def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
     def fill(rows: slice) -> None:
         gram[rows, rows.start :] = atoms[rows] @ atoms[rows.start :].T
 
-    run_blocks(fill, block_slices(len(atoms), ATOM_BLOCK), n_threads)
+    run_blocks(fill, block_slices(len(atoms), GRAM_ROWS), n_threads)
     return gram
+
+
+def _feature_tiles(n_features: int) -> list[slice]:
+    """Cut the features into an even number of tiles: wide for the products, and shared fairly."""
+    n_tiles = 2 * -(-n_features // (2 * FEATURE_TILE))
+    half = -(-n_features // (2 * n_tiles))
+    return block_slices(n_features, 2 * half)
 
 
 def _padded(rows: Floats, n_rows: int) -> Floats:

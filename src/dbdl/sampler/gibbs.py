@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._threads import run_blocks
+from dbdl._threads import block_slices, run_blocks
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key, Site, fill_logit_betas, gamma_variate
 from dbdl.model import conditionals
@@ -149,12 +149,14 @@ def draw_selection(
     posterior = conditionals.selection_posterior(sums.count, data.n_rows, priors)
     logit = np.empty(sums.count.shape)
 
-    def draw_class(c: int) -> None:
-        fill_logit_betas(
-            key, data.first_row[c], births, number, posterior.a[c], posterior.b[c], logit[c]
-        )
+    def draw_classes(classes: slice) -> None:
+        for c in range(classes.start, classes.stop):
+            fill_logit_betas(
+                key, data.first_row[c], births, number, posterior.a[c], posterior.b[c], logit[c]
+            )
 
-    run_blocks(draw_class, range(data.n_classes), backend.n_threads)
+    share = -(-data.n_classes // backend.n_threads)
+    run_blocks(draw_classes, block_slices(data.n_classes, share), backend.n_threads)
     return logit
 
 
