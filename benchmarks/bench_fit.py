@@ -40,7 +40,7 @@ from dbdl.backends.base import Data
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, make_key
-from dbdl.estimators._base import unit_rows
+from dbdl.estimators._rows import unit_rows
 from dbdl.learn import chain as chain_module
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
 from dbdl.model import conditionals

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-from dbdl.estimators._base import unit_rows
+from dbdl.estimators._rows import unit_rows
 
 
 @dataclass(frozen=True)

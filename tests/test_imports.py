@@ -22,6 +22,7 @@ MAY_IMPORT = {
         "learn", "sampler", "model", "backends", "coding", "draws", "_threads",
     },
     "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
+    "rivals": {"estimators", "learn", "model", "coding", "draws", "_threads"},
     "plotting": {"sampler", "estimators"},
 }  # fmt: skip
 

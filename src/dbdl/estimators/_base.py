@@ -1,4 +1,4 @@
-"""What the estimators share: parameters of a chain, validation, coding and decoding of rows."""
+"""What the estimators of the model share: parameters of a chain, coding and decoding of rows."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, hstack, issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends.numba_cpu import _sweep_block
 from dbdl.estimators._progress import CallbackSupportMixin
+from dbdl.estimators._rows import RowEstimator
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
 from dbdl.model.state import Floats
 
 logger = logging.getLogger("dbdl")
-
-ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [Interval(Integral, 1, None, closed="left")],
@@ -54,7 +52,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class DictionaryEstimator(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator
 ):
     """Base of the estimators: everything but what is learned from labels."""
 
@@ -65,27 +63,6 @@ class DictionaryEstimator(
         return ChainSettings(
             **{name: getattr(self, name) for name in fields if hasattr(self, name)}
         )
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
-        """Validated rows in the order of C, scaled to unit norm where asked for."""
-        return self._scaled(validate_data(self, X, reset=reset, **ROW_FORMAT))
-
-    def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-        """Rows to learn from, as `_rows`, and their labels."""
-        rows, labels = validate_data(self, X, y, **ROW_FORMAT)
-        return self._scaled(rows), labels
-
-    def _check_not_all_zero(self, X: Floats) -> None:
-        if not X.any():
-            raise ValueError(
-                "every row of X is zero: there is nothing to learn. Check how X was made."
-            )
-
-    def _scaled(self, X: Floats) -> Floats:
-        return unit_rows(X) if self.normalize else X
 
     def _fixed_n_nonzero(self, n_features: int) -> int:
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
@@ -160,17 +137,6 @@ class DictionaryEstimator(
         """Say so when this fit will first compile the kernels, which takes a while."""
         if not compiled_before(_sweep_block):
             logger.warning("dbdl: compiling its kernels, once; later fits start at once")
-
-
-def unit_rows(X: Floats) -> Floats:
-    """Rows divided by their norms; zero rows stay. Large and small scales do not overflow."""
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    largest[largest == 0] = 1.0
-    scaled = X / largest
-    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
-    norm[norm == 0] = 1.0
-    unit: Floats = np.ascontiguousarray(scaled / norm)
-    return unit
 
 
 def compiled_before(kernel: Any) -> bool:

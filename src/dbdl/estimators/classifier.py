@@ -7,26 +7,25 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
+from dbdl.estimators._rows import ScoreClassifier
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
     choose_on_held_out_rows,
     learn_ensemble,
 )
-from dbdl.learn.held_out import SELECTIONS, Coder, lengths_for, to_probabilities
+from dbdl.learn.held_out import SELECTIONS, Coder, lengths_for
 from dbdl.model.state import Floats
 from dbdl.sampler.run import Trace
 
 
-class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
+class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     r"""Discriminative Bayesian dictionary learning (DBDL).
 
     Learns atoms :math:`\Phi`, how many are needed, and with which probability each class uses
@@ -277,15 +276,7 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        X, y = self._labelled_rows(X, y)
-        check_classification_targets(y)
-        self._check_not_all_zero(X)
-        self.classes_, class_of_row = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "DBDLClassifier needs samples of at least 2 classes, but y has 1 class: "
-                f"{self.classes_[0]!r}. For rows without labels use BetaProcessDictionary."
-            )
+        X, class_of_row = self._rows_and_classes(X, y)
         self._say_if_compiling()
         seed, settings, n_threads = (
             self._seed(),
@@ -370,36 +361,3 @@ class DBDLClassifier(ClassifierMixin, DictionaryEstimator):
         """
         scores = self.transform(X) @ self.label_atoms_
         return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class with the highest score for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        scores = self.decision_function(X)
-        number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[number]
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities: softmax of the scores over a temperature fitted on held-out rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        return to_probabilities(scores, 1.0 / self.temperature_)

@@ -49,16 +49,17 @@ def ridge_label_atoms(
     labels = one_hot(class_of_row, n_classes)
     n_samples, n_atoms = codes.shape
     if n_atoms <= n_samples:
-        return _solve_ridge((codes.T @ codes).toarray(), codes.T @ labels, penalty)
-    solution: NDArray[np.float64] = codes.T @ _solve_ridge(
+        return solve_ridge((codes.T @ codes).toarray(), codes.T @ labels, penalty)
+    solution: NDArray[np.float64] = codes.T @ solve_ridge(
         (codes @ codes.T).toarray(), labels, penalty
     )
     return solution
 
 
-def _solve_ridge(
+def solve_ridge(
     gram: NDArray[np.float64], target: NDArray[np.float64], penalty: float
 ) -> NDArray[np.float64]:
+    """Solve (gram + penalty I) W = target by Cholesky; ``gram`` is overwritten."""
     gram.flat[:: len(gram) + 1] += penalty
     factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
     solution: NDArray[np.float64] = cho_solve(factor, target, check_finite=False)

@@ -1,0 +1,112 @@
+"""What every estimator of the package does with its rows, its labels and its scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dbdl.learn.held_out import to_probabilities
+from dbdl.model.state import Floats
+
+ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
+
+
+class RowEstimator(BaseEstimator):
+    """Estimator of rows that may be scaled to unit norm: validation and the seed.
+
+    Subclasses have the parameters ``normalize`` and ``random_state``.
+    """
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
+        """Validated rows in the order of C, scaled to unit norm where asked for."""
+        return self._scaled(validate_data(self, X, reset=reset, **ROW_FORMAT))
+
+    def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Rows to learn from, as `_rows`, and their labels."""
+        rows, labels = validate_data(self, X, y, **ROW_FORMAT)
+        return self._scaled(rows), labels
+
+    def _check_not_all_zero(self, X: Floats) -> None:
+        if not X.any():
+            raise ValueError(
+                "every row of X is zero: there is nothing to learn. Check how X was made."
+            )
+
+    def _scaled(self, X: Floats) -> Floats:
+        return unit_rows(X) if self.normalize else X
+
+
+class ScoreClassifier(ClassifierMixin, RowEstimator):
+    """Classifier by the highest score; probabilities are a softmax over a fitted temperature.
+
+    Subclasses set ``classes_`` (through `_rows_and_classes`) and ``temperature_`` and have a
+    `decision_function`.
+    """
+
+    temperature_: float
+
+    def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+        """Rows to learn from and their class numbers; sets ``classes_``."""
+        rows, labels = self._labelled_rows(X, y)
+        check_classification_targets(labels)
+        self._check_not_all_zero(rows)
+        self.classes_, class_of_row = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes, but y has 1 class: "
+                f"{self.classes_[0]!r}. For rows without labels use BetaProcessDictionary."
+            )
+        return rows, class_of_row
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class with the highest score for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[number]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities: softmax of the scores over a temperature fitted on held-out rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        return to_probabilities(scores, 1.0 / self.temperature_)
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Rows divided by their norms; zero rows stay. Large and small scales do not overflow."""
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1.0
+    scaled = X / largest
+    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+    norm[norm == 0] = 1.0
+    unit: Floats = np.ascontiguousarray(scaled / norm)
+    return unit

@@ -1,0 +1,77 @@
+"""Every method of the package and the plain ones beside it: names, papers, settings to try.
+
+The experiments, the benchmarks and the command line walk this list, and so do the tests: a line
+here enrols a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.linear_model import RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.rivals.crc import CRCClassifier
+
+
+@dataclass(frozen=True)
+class Method:
+    """A classifier under the name that tables print.
+
+    Attributes
+    ----------
+    name : str
+    make : callable
+        The class; called with parameters it gives a fresh estimator.
+    paper : str
+        Where the method comes from.
+    settings : mapping
+        Parameters that define the method under this name.
+    grid : mapping of str to tuple
+        Settings worth trying: chosen by cross-validation on training rows where none are given.
+    size : str, optional
+        Name of the parameter that sets the number of atoms, ``n_atoms`` in all or
+        ``n_atoms_per_class``; None where the size cannot be set.
+    """
+
+    name: str
+    make: Callable[..., ClassifierMixin]
+    paper: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    size: str | None = None
+
+    def __call__(self, **settings: Any) -> ClassifierMixin:
+        """Return a fresh estimator; parameters given win over those of the method."""
+        return self.make(**{**self.settings, **settings})
+
+
+_METHODS = (
+    Method("DBDL", DBDLClassifier, "Akhtar, Shafait and Mian 2016", size="n_initial_atoms"),
+    Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011", grid={"penalty": (1e-4, 1e-3, 1e-2)}),
+    Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
+    Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0)}),
+    Method("1-NN", KNeighborsClassifier, "", {"n_neighbors": 1}),
+)
+
+
+def methods() -> dict[str, Method]:
+    """Return all methods by name.
+
+    Returns
+    -------
+    methods : dict of str to Method
+
+    Examples
+    --------
+    >>> import dbdl
+    >>> dbdl.methods()["CRC"](penalty=0.01)
+    CRCClassifier(penalty=0.01)
+    """
+    return {method.name: method for method in _METHODS}
