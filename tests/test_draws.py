@@ -65,19 +65,37 @@ def test_a_uniform_lies_strictly_between_0_and_1_even_at_the_last_word(word):
 
 
 def test_the_logit_of_a_uniform_is_that_of_the_uniform_itself():
-    found = [draws.logit_uniform(KEY, int(Site.USAGE), 4, birth, 9) for birth in range(500)]
-    u = [draws.uniform(KEY, int(Site.USAGE), 4, birth, 9) for birth in range(500)]
+    address = (KEY, int(Site.USAGE), 4)
+    found = [draws.quartered_logit(*address, birth, 9) for birth in range(500)]
+    u = [draws.quartered_uniform(*address, birth, 9) for birth in range(500)]
     np.testing.assert_allclose(found, logit(u), rtol=1e-12, atol=1e-15)
 
 
 def test_bounds_on_logits_are_below_and_close_where_they_are_low():
-    n = 200_000
-    bound = np.empty(n, dtype=np.float32)
-    draws.fill_logit_uniform_bounds(KEY, int(Site.USAGE), 4, births(n), 9, bound)
-    exact = np.array([draws.logit_uniform(KEY, int(Site.USAGE), 4, k, 9) for k in range(n)])
-    assert (bound < exact).all()
-    low = exact < -5
-    assert low.sum() > 500 and (exact[low] - bound[low]).max() < 0.08
+    n = 100_000
+    bounds = np.empty((4, n), dtype=np.float32)
+    draws.fill_logit_bounds(KEY, int(Site.USAGE), 8, births(n), 9, bounds)
+    for place, bound in enumerate(bounds, start=8):
+        exact = np.array(
+            [draws.quartered_logit(KEY, int(Site.USAGE), place, k, 9) for k in range(n)]
+        )
+        assert (bound < exact).all()
+        low = exact < -5
+        assert low.sum() > 500 and (exact[low] - bound[low]).max() < 0.08
+
+
+def test_uniforms_of_places_that_share_words_are_uniform_and_independent():
+    u = np.array(
+        [
+            [draws.quartered_uniform(KEY, int(Site.USAGE), place, k, 9) for place in range(8)]
+            for k in range(5_000)
+        ]
+    )
+    for column in u.T:
+        assert stats.kstest(column, "uniform").pvalue > SMALLEST_P_VALUE
+        assert stats.kstest(column * 2**27 % 1, "uniform").pvalue > SMALLEST_P_VALUE  # second words
+    correlation = np.corrcoef(u.T) - np.eye(8)
+    assert np.abs(correlation).max() < 4.5 / math.sqrt(len(u))
 
 
 def test_uniforms_are_uniform():

@@ -68,9 +68,9 @@ def _round(x0, x1, x2, x3, k0, k1):
     product_0 = _MULTIPLIER_0 * np.uint64(x0)
     product_1 = _MULTIPLIER_1 * np.uint64(x2)
     return (
-        np.uint32(product_1 >> _32) ^ x1 ^ np.uint32(k0),
+        np.uint32(np.uint32(product_1 >> _32) ^ x1 ^ np.uint32(k0)),
         np.uint32(product_1),
-        np.uint32(product_0 >> _32) ^ x3 ^ np.uint32(k1),
+        np.uint32(np.uint32(product_0 >> _32) ^ x3 ^ np.uint32(k1)),
         np.uint32(product_0),
     )
 
@@ -271,27 +271,57 @@ def fill_normals(key, site, births, sweep, first_feature, out):
         out[k, 1::2] = second[: n_columns // 2]
 
 
+@_inlined
+def _quartered_uniform(key, site, place, birth, sweep):
+    words = philox(key, place >> 2, birth, sweep, _last_word(site, 0))
+    low, _, _, _ = philox(key, place, birth, sweep, _last_word(site, 1))
+    return _to_uniform(words[place & 3], low)
+
+
 @_compiled
-def logit_uniform(key, site, place, birth, sweep):
-    """Logit of one uniform."""
-    u, _ = two_uniforms(key, site, place, birth, sweep)
+def quartered_uniform(key, site, place, birth, sweep):
+    """One uniform in (0, 1) whose first word is one of the four that four places share.
+
+    The first word says nearly all, so bounds for four places cost one call of Philox
+    (`fill_logit_bounds`); the second is drawn where more must be known.
+    """
+    return _quartered_uniform(key, site, place, birth, sweep)
+
+
+@_compiled
+def quartered_logit(key, site, place, birth, sweep):
+    """Logit of the same uniform."""
+    u = _quartered_uniform(key, site, place, birth, sweep)
     return _log(u / (1.0 - u))
 
 
-@_compiled
-def fill_logit_uniform_bounds(key, site, place, births, sweep, out):
-    """Fill ``out`` (n_atoms,), float32, with numbers below `logit_uniform`, close to it if low.
+@_inlined
+def _logit_bound(first_word):
+    """Bound the logit of the uniform with this first word from below, closely if it is low.
 
     logit(u) is at least log(u), and the bits of a float32 read as an integer are 2**23 times a
     number that is below its logarithm to base 2 by at most 0.09, plus 127: no logarithm is taken.
     """
-    for k in range(len(out)):
-        first_word, _, _, _ = philox(key, place, births[k], sweep, _last_word(site, 0))
-        top = np.float32(np.int32(first_word >> np.uint32(5)))  # u is top * 2**-27 and more
-        bits = np.float32(top.view(np.int32))
-        # 154 = 127 + 27, and a little more: top was rounded. Of 0 nothing is known but u > 0.
-        bound = (bits * np.float32(2.0**-23) - np.float32(154.001)) * np.float32(0.6931472)
-        out[k] = bound if top > np.float32(0.0) else np.float32(-1e30)
+    top = np.float32(np.int32(first_word >> np.uint32(5)))  # u is top * 2**-27 and more
+    bits = np.float32(top.view(np.int32))
+    # 154 = 127 + 27, and a little more: top was rounded. Of 0 nothing is known but u > 0.
+    bound = (bits * np.float32(2.0**-23) - np.float32(154.001)) * np.float32(0.6931472)
+    return bound if top > np.float32(0.0) else np.float32(-1e30)
+
+
+@_compiled
+def fill_logit_bounds(key, site, first_place, births, sweep, out):
+    """Fill ``out`` (4, n_atoms), float32, with numbers below the `quartered_logit` of four places.
+
+    ``first_place`` must be a multiple of four.
+    """
+    out_0, out_1, out_2, out_3 = out[0], out[1], out[2], out[3]
+    for k in range(len(births)):
+        w0, w1, w2, w3 = philox(key, first_place >> 2, births[k], sweep, _last_word(site, 0))
+        out_0[k] = _logit_bound(w0)
+        out_1[k] = _logit_bound(w1)
+        out_2[k] = _logit_bound(w2)
+        out_3[k] = _logit_bound(w3)
 
 
 @_compiled

@@ -82,7 +82,7 @@ def test_the_sizes_of_blocks_do_not_matter_beyond_rounding(monkeypatch, scan):
     problem = make_problem(300, 90, 70, seed=3)
     options = Options(scan=scan)
     expected, sizes = run_chain(problem, NumbaBackend(), options)
-    small = {"SWEEP_ROWS": 37, "SUM_ROWS": 100, "ATOM_BLOCK": 16, "FEATURE_TILE": 12}
+    small = {"SWEEP_ROWS": 36, "SUM_ROWS": 100, "ATOM_BLOCK": 16, "FEATURE_TILE": 12}
     for name, size in small.items():
         monkeypatch.setattr(numba_cpu, name, size)
     found, same_sizes = run_chain(problem, NumbaBackend(), options)

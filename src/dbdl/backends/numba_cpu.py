@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from dbdl._threads import block_slices, run_blocks
 from dbdl.backends.base import Data, place_rows
 from dbdl.coding.omp import encode, gram_matrix
-from dbdl.draws import Key, Site, fill_logit_uniform_bounds, fill_normals, logit_uniform, normal
+from dbdl.draws import Key, Site, fill_logit_bounds, fill_normals, normal, quartered_logit
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
-#: Rows swept together: one product with the atoms, then row by row.
+#: Rows swept together: one product with the atoms, then row by row. A multiple of four: so many
+#: rows share a random number.
 SWEEP_ROWS = 128
 #: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
 SUM_ROWS = 8192
@@ -331,14 +332,16 @@ def _sweep_block(
     out_strength = np.empty(len(out_atom), dtype=X.dtype)
     n_out = 0
     code = np.zeros(n_atoms, dtype=X.dtype)
-    lowest = np.empty(n_atoms, dtype=np.float32)  # below the logit of the uniform of an atom
+    bounds = np.empty((4, n_atoms), dtype=np.float32)  # of four rows: below their uniforms' logits
     for i in range(n_rows):
         c = class_of_row[i]
         match = matches[i]
         row_offset, row_gain = offset[c], gain[c]
         noise, prior = noise_precision[c], strength_precision[c]
         square = _square(residual[i])
-        fill_logit_uniform_bounds(key, _USAGE, first_row + i, births, number, lowest)
+        if i % 4 == 0:
+            fill_logit_bounds(key, _USAGE, first_row + i, births, number, bounds)
+        lowest = bounds[i % 4]
         for entry in range(row_start[i], row_start[i + 1]):
             code[atom[entry]] = strength[entry]
         if n_out + n_atoms > len(out_atom):
@@ -371,7 +374,7 @@ def _sweep_block(
                 else:
                     log_odds = row_offset[k] + row_gain[k] * own_match * own_match
                 new = np.float64(0.0)
-                if logit_uniform(key, _USAGE, first_row + i, births[k], number) < log_odds:
+                if quartered_logit(key, _USAGE, first_row + i, births[k], number) < log_odds:
                     precision = prior + noise * norm_square
                     out_atom[n_out] = k
                     out_strength[n_out] = noise * own_match / precision + normal(

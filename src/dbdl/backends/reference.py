@@ -54,7 +54,7 @@ class ReferenceBackend:
                         [draw(key, int(site), i, birth, number) for birth in parameters.births]
                     )
                     for draw, site in (
-                        (draws.uniform, Site.USAGE),
+                        (draws.quartered_uniform, Site.USAGE),
                         (draws.normal, Site.STRENGTH),
                         (draws.normal, Site.PRIOR_STRENGTH),
                     )
