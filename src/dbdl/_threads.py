@@ -72,6 +72,16 @@ def block_slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def even_slices(n: int, most: int, multiple: int) -> list[slice]:
+    """Cut ``range(n)`` into an even number of equal slices of about ``most`` at most.
+
+    Equal and even in number, so that two threads share them fairly. All but the last are a
+    multiple of ``multiple`` long, and may pass ``most`` by less than that.
+    """
+    n_slices = 2 * -(-n // (2 * most))
+    return block_slices(n, multiple * -(-n // (n_slices * multiple)))
+
+
 def resolve_n_jobs(n_jobs: int | None) -> int:
     """Number of threads asked for by ``n_jobs``, with joblib's meaning of None and -1."""
     return min(effective_n_jobs(n_jobs), 2 * (os.cpu_count() or 1))

@@ -43,7 +43,8 @@ def run_chain(problem, backend, options, n_steps=4, least_energy=5.0):
     ],
     ids=["collapsed", "paper", "single precision"],
 )
-def test_any_number_of_threads_gives_the_same_bits(dtype, options):
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, dtype, options):
+    monkeypatch.setattr(numba_cpu, "SWEEP_ROWS", 128)
     # Several blocks of rows, of atoms and of features, none of them full at the end.
     problem = make_problem(
         701, 530, 150, n_classes=5, seed=1, noise_per_class=options.noise_per_class
@@ -165,7 +166,7 @@ def test_a_chain_does_not_feel_the_atoms_that_were_dropped_before_it(backend):
 @scans
 @pytest.mark.parametrize("n_rows", [1, 257, 270])
 def test_a_row_s_draws_do_not_depend_on_the_rows_behind_it(scan, n_rows):
-    # A product with one row rounds differently from one with a block of them.
+    # Beyond rounding: the blocks follow from the number of rows.
     problem = make_problem(300, 60, 50, seed=7)
     head = replace(
         problem,
@@ -184,4 +185,6 @@ def test_a_row_s_draws_do_not_depend_on_the_rows_behind_it(scan, n_rows):
         head.parameters,
         scan,
     )
-    np.testing.assert_array_equal(part.to_dense(50), whole.to_dense(50)[:n_rows])
+    found, expected = part.to_dense(50), whole.to_dense(50)[:n_rows]
+    np.testing.assert_array_equal(found != 0, expected != 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)

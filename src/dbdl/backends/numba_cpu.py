@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dbdl._threads import block_slices, run_blocks
+from dbdl._threads import block_slices, even_slices, run_blocks
 from dbdl.backends.base import Data, place_rows
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, Site, fill_logit_bounds, fill_normals, normal, quartered_logit
@@ -28,23 +28,31 @@ from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
-#: Rows swept together: one product with the atoms, then row by row. A multiple of four: so many
-#: rows share a random number.
-SWEEP_ROWS = 128
+#: Rows swept together at most: one product with the atoms, then row by row. A block begins at a
+#: multiple of ROWS_OF_A_DRAW: so many rows share a call of the random number generator.
+SWEEP_ROWS = 512
+ROWS_OF_A_DRAW = 4
 #: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
 SUM_ROWS = 8192
-#: Atoms drawn together by one product, and features of one task at most (even tiles: features
-#: share the address of a draw in pairs).
+#: Atoms drawn together by one product, and features of one task at most; features share the
+#: address of a draw in pairs.
 ATOM_BLOCK = 192
 FEATURE_TILE = 750
+FEATURES_OF_A_DRAW = 2
 #: Rows of the Gram matrix computed by one product.
 GRAM_ROWS = 256
 #: Atoms summed by one task.
 SUM_ATOMS = 64
+#: Features of a sparse sum taken together: what they need of all rows stays in cache.
+SUM_FEATURES = 256
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+# A sum may be reordered where no decision is compared with another backend's one by one.
+_reordered = njit(
+    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}
+)
 _ATOM, _USAGE, _STRENGTH, _PRIOR = (
     int(site) for site in (Site.ATOM, Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
 )
@@ -64,7 +72,7 @@ class NumbaBackend:
         """Codes of the rows by matching pursuit."""
         gram = gram_matrix(atoms, self.n_threads)
         pursuit = encode(data.X, atoms, gram, (n_nonzero,), "forward", None, self.n_threads)
-        codes = pursuit.to_csr(0, len(atoms))
+        codes = pursuit.to_csr([0], len(atoms))
         return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
 
     def sweep(
@@ -81,7 +89,7 @@ class NumbaBackend:
                 key,
                 number,
                 rows.start,
-                _padded(data.X[rows], SWEEP_ROWS),
+                data.X[rows],
                 data.class_of_row[rows],
                 codes.row_start[rows.start : rows.stop + 1],
                 codes.atom,
@@ -97,7 +105,8 @@ class NumbaBackend:
                 scan == "paper",
             )
 
-        parts = run_blocks(sweep_rows, block_slices(len(data.X), SWEEP_ROWS), self.n_threads)
+        blocks = even_slices(len(data.X), SWEEP_ROWS, ROWS_OF_A_DRAW)
+        parts = run_blocks(sweep_rows, blocks, self.n_threads)
         listed, atom, strength, residual_square = (
             np.concatenate(arrays) for arrays in zip(*parts, strict=True)
         )
@@ -129,7 +138,7 @@ class NumbaBackend:
     ) -> AtomSums:
         """Sums over some rows, the Gram part on and below its diagonal."""
         row_start = codes.row_start[rows.start : rows.stop + 1]
-        by_atom = _transposed(row_start, codes.atom, codes.strength, n_atoms)
+        by_atom = _transposed(row_start, codes.atom, codes.strength, row_weight[rows], n_atoms)
         sums = AtomSums(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, data.X.shape[1])))
 
         def gather_atoms(atoms: slice) -> None:
@@ -138,7 +147,6 @@ class NumbaBackend:
                 atoms.stop,
                 *by_atom,
                 data.X[rows],
-                row_weight[rows],
                 row_start,
                 codes.atom,
                 codes.strength,
@@ -178,7 +186,8 @@ class NumbaBackend:
             )
             drawn[:, features] = tile
 
-        run_blocks(draw_tile, _feature_tiles(atoms.shape[1]), self.n_threads)
+        tiles = even_slices(atoms.shape[1], FEATURE_TILE, FEATURES_OF_A_DRAW)
+        run_blocks(draw_tile, tiles, self.n_threads)
         return drawn
 
     def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
@@ -195,22 +204,6 @@ def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
 
     run_blocks(fill, block_slices(len(atoms), GRAM_ROWS), n_threads)
     return gram
-
-
-def _feature_tiles(n_features: int) -> list[slice]:
-    """Cut the features into an even number of tiles: wide for the products, and shared fairly."""
-    n_tiles = 2 * -(-n_features // (2 * FEATURE_TILE))
-    half = -(-n_features // (2 * n_tiles))
-    return block_slices(n_features, 2 * half)
-
-
-def _padded(rows: Floats, n_rows: int) -> Floats:
-    """Rows with zero rows appended up to ``n_rows``: a product of another height rounds anew."""
-    if len(rows) == n_rows:
-        return rows
-    block = np.zeros((n_rows, rows.shape[1]), dtype=rows.dtype)
-    block[: len(rows)] = rows
-    return block
 
 
 def _search_bound(
@@ -260,29 +253,38 @@ def _usage_sums(
 @_compiled
 def _subtract_codes(block, row_start, atom, strength, atoms):
     """Turn the rows of ``block`` into residuals x - code @ atoms (eq. 7), in place."""
-    n_features = block.shape[1]
-    for i in range(len(row_start) - 1):
-        row = block[i]
-        entry, end = row_start[i], row_start[i + 1]
-        while entry + 3 < end:  # four atoms a pass: a fourth of the loads and stores of the row
-            s0, s1, s2, s3 = strength[entry : entry + 4]
-            a0, a1, a2, a3 = (
-                atoms[atom[entry]],
-                atoms[atom[entry + 1]],
-                atoms[atom[entry + 2]],
-                atoms[atom[entry + 3]],
+    first = row_start[0]
+    own_atom, factor = atom[first : row_start[-1]], -strength[first : row_start[-1]]
+    for left in range(0, block.shape[1], SUM_FEATURES):
+        for i in range(len(row_start) - 1):
+            start, stop = row_start[i] - first, row_start[i + 1] - first
+            _add_rows(
+                block[i, left : left + SUM_FEATURES],
+                factor[start:stop],
+                own_atom[start:stop],
+                atoms,
+                left,
             )
-            for j in range(n_features):
-                row[j] -= s0 * a0[j] + s1 * a1[j] + s2 * a2[j] + s3 * a3[j]
-            entry += 4
-        while entry < end:
-            s0, a0 = strength[entry], atoms[atom[entry]]
-            for j in range(n_features):
-                row[j] -= s0 * a0[j]
-            entry += 1
 
 
 @_compiled
+def _add_rows(total, factor, row, table, left):
+    """Add ``factor @ table[row]`` to ``total``, for the features from ``left`` on."""
+    right = left + len(total)
+    n_whole = len(row) - len(row) % 4
+    for n in range(0, n_whole, 4):  # four rows a pass: a fourth of the loads and stores of total
+        f0, f1, f2, f3 = factor[n], factor[n + 1], factor[n + 2], factor[n + 3]
+        t0, t1 = table[row[n], left:right], table[row[n + 1], left:right]
+        t2, t3 = table[row[n + 2], left:right], table[row[n + 3], left:right]
+        for j in range(len(total)):
+            total[j] += f0 * t0[j] + f1 * t1[j] + f2 * t2[j] + f3 * t3[j]
+    for n in range(n_whole, len(row)):
+        f0, t0 = factor[n], table[row[n], left:right]
+        for j in range(len(total)):
+            total[j] += f0 * t0[j]
+
+
+@_reordered
 def _square(row):
     total = 0.0
     for value in row:
@@ -440,8 +442,8 @@ def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_cla
 
 
 @_compiled
-def _transposed(row_start, atom, strength, n_atoms):
-    """List the entries atom by atom: (start of each atom, row, strength), rows ascending."""
+def _transposed(row_start, atom, strength, weight, n_atoms):
+    """List the entries by atom: (start of each atom, rows in order, weight * strength)."""
     start = np.zeros(n_atoms + 1, dtype=np.int64)
     for entry in range(row_start[0], row_start[-1]):
         start[atom[entry] + 1] += 1
@@ -454,25 +456,25 @@ def _transposed(row_start, atom, strength, n_atoms):
         for entry in range(row_start[i], row_start[i + 1]):
             k = atom[entry]
             row[place[k]] = i
-            value[place[k]] = strength[entry]
+            value[place[k]] = weight[i] * strength[entry]
             place[k] += 1
     return start, row, value
 
 
 @_compiled
-def _gather_block(
-    first, last, start, row, value, X, weight, row_start, atom, strength, gram, cross
-):
+def _gather_block(first, last, start, row, value, X, row_start, atom, strength, gram, cross):
     """Sum the rows of `AtomSums` for atoms first..last, up to the diagonal of the Gram part."""
+    for left in range(0, X.shape[1], SUM_FEATURES):
+        for k in range(first, last):
+            own = slice(start[k], start[k + 1])
+            _add_rows(cross[k, left : left + SUM_FEATURES], value[own], row[own], X, left)
     for k in range(first, last):
         for place in range(start[k], start[k + 1]):
             i = row[place]
-            s = weight[i] * value[place]
-            _subtract(cross[k], -s, X[i])
             for entry in range(row_start[i], row_start[i + 1]):
                 if atom[entry] > k:
                     break
-                gram[k, atom[entry]] += s * strength[entry]
+                gram[k, atom[entry]] += value[place] * strength[entry]
 
 
 @_compiled
