@@ -5,7 +5,7 @@ import pytest
 from problem import KEY, make_problem
 
 from dbdl.backends import BACKENDS as ENROLLED
-from dbdl.backends import NumbaBackend, ReferenceBackend
+from dbdl.backends import NumbaBackend, ReferenceBackend, numba_cpu
 from dbdl.model.conditionals import AtomPosterior, atoms_posterior
 from dbdl.model.priors import AtomPrior
 from dbdl.model.state import Codes
@@ -155,10 +155,15 @@ def test_the_sums_of_a_sweep_are_those_of_its_codes(scan, dtype):
 
 
 @backends
+@pytest.mark.parametrize("sparse", [False, True], ids=["products", "sparse sums"])
 @pytest.mark.parametrize("matrix", [False, True], ids=["scalar prior", "matrix prior"])
 @pytest.mark.parametrize(("n_atoms", "n_features"), [(300, 300), (129, 257), (7, 5)])
-def test_atoms_drawn_in_blocks_are_the_atoms_drawn_one_by_one(backend, n_atoms, n_features, matrix):
+def test_atoms_drawn_in_blocks_are_the_atoms_drawn_one_by_one(
+    monkeypatch, backend, n_atoms, n_features, matrix, sparse
+):
     """Sizes that cross the borders of blocks and tiles, an odd number of features among them."""
+    monkeypatch.setattr(numba_cpu, "SPARSE_SHARE", 1.0 if sparse else 0.0)
+    monkeypatch.setattr(numba_cpu, "SPARSE_TILE", 64 * n_atoms)
     problem = make_problem(200, n_features, n_atoms, seed=7, n_nonzero=4)
     rng = np.random.default_rng(8)
     prior = problem.priors.atoms

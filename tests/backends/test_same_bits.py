@@ -35,16 +35,18 @@ def run_chain(problem, backend, options, n_steps=4, least_energy=5.0):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "options"),
+    ("dtype", "options", "sparse_share"),
     [
-        (np.float64, Options(scan="collapsed")),
-        (np.float64, Options(scan="paper", noise_per_class=True, strengths_counted="all")),
-        (np.float32, Options(scan="collapsed", noise_per_class=True)),
+        (np.float64, Options(scan="collapsed"), 0.0),
+        (np.float64, Options(scan="collapsed"), 1.0),
+        (np.float64, Options(scan="paper", noise_per_class=True, strengths_counted="all"), 0.0),
+        (np.float32, Options(scan="collapsed", noise_per_class=True), 1.0),
     ],
-    ids=["collapsed", "paper", "single precision"],
+    ids=["collapsed", "sparse sums for the atoms", "paper", "single precision"],
 )
-def test_any_number_of_threads_gives_the_same_bits(monkeypatch, dtype, options):
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, dtype, options, sparse_share):
     monkeypatch.setattr(numba_cpu, "SWEEP_ROWS", 128)
+    monkeypatch.setattr(numba_cpu, "SPARSE_SHARE", sparse_share)
     # Several blocks of rows, of atoms and of features, none of them full at the end.
     problem = make_problem(
         701, 530, 150, n_classes=5, seed=1, noise_per_class=options.noise_per_class
@@ -83,7 +85,13 @@ def test_the_sizes_of_blocks_do_not_matter_beyond_rounding(monkeypatch, scan):
     problem = make_problem(300, 90, 70, seed=3)
     options = Options(scan=scan)
     expected, sizes = run_chain(problem, NumbaBackend(), options)
-    small = {"SWEEP_ROWS": 36, "SUM_ROWS": 100, "ATOM_BLOCK": 16, "FEATURE_TILE": 12}
+    small = {
+        "SWEEP_ROWS": 36,
+        "SUM_ROWS": 100,
+        "ATOM_BLOCK": 16,
+        "FEATURE_TILE": 12,
+        "SPARSE_TILE": 1,
+    }
     for name, size in small.items():
         monkeypatch.setattr(numba_cpu, name, size)
     found, same_sizes = run_chain(problem, NumbaBackend(), options)
