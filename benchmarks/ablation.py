@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.problems import Split, splits
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import LabelSettings, choose_on_held_out_rows, learn_ensemble
-from dbdl.learn.held_out import SELECTIONS, Coder, lengths_for
+from dbdl.learn.held_out import Coder, every_coder, lengths_for
 
 OUTPUT = Path("benchmarks/output")
 
@@ -58,7 +58,9 @@ def rows(n_features: int) -> list[Row]:
     then("label atoms by ridge on the training codes", labels=LabelSettings("ridge"))
     then("ten non-zeros at the start, not fifty", n_start_nonzero=10)
     then("forward selection in the coder", coders=[Coder("forward", 50)])
-    then("coder chosen on held-out rows", coders=[Coder(s, n) for s in SELECTIONS for n in lengths])
+    plain = every_coder(lengths, path_averages=[False])
+    then("rule and number of non-zeros chosen on held-out rows", coders=plain)
+    then("means along the greedy path among them", coders=every_coder(lengths))
     then("five chains: the defaults", chains=5)
     return table
 

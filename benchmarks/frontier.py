@@ -23,7 +23,7 @@ from dbdl.backends.base import place_rows
 from dbdl.coding.omp import gram_matrix
 from dbdl.draws import make_key
 from dbdl.learn.ensemble import PILOT_FOLDS, encode_rows
-from dbdl.learn.held_out import SELECTIONS, Coder, choose, lengths_for, stratified_folds
+from dbdl.learn.held_out import Coder, choose, every_coder, lengths_for, stratified_folds
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.sampler.start import rows_without_replacement
 
@@ -55,7 +55,7 @@ def random_rows_scores(
 def random_rows_accuracy(split: Split, n_atoms: int, n_sets: int) -> float:
     """Accuracy of bagged sets of random rows, non-zeros chosen on held-out training rows."""
     labels, y = np.unique(split.y_train, return_inverse=True)
-    coders = [Coder(rule, n) for rule in SELECTIONS for n in lengths_for(split.X_train.shape[1])]
+    coders = every_coder(lengths_for(split.X_train.shape[1]))
     folds = list(stratified_folds(make_key(0), y, PILOT_FOLDS, len(y)))
 
     def held_out(fold):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
@@ -54,9 +54,17 @@ class Method:
 
 _METHODS = (
     Method("DBDL", DBDLClassifier, "Akhtar, Shafait and Mian 2016", size="n_initial_atoms"),
+    Method(
+        "DBDL 1 chain",
+        DBDLClassifier,
+        "Akhtar, Shafait and Mian 2016",
+        {"n_chains": 1},
+        size="n_initial_atoms",
+    ),
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011", grid={"penalty": (1e-4, 1e-3, 1e-2)}),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
     Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0)}),
+    Method("logistic", LogisticRegression, "", {"max_iter": 300}, {"C": (10.0, 100.0, 1000.0)}),
     Method("1-NN", KNeighborsClassifier, "", {"n_neighbors": 1}),
 )
 

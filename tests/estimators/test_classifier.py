@@ -123,7 +123,8 @@ def test_probabilities_sum_to_one_and_beat_guessing(model):
 def test_auto_chooses_the_number_of_nonzeros_with_the_least_held_out_loss(model):
     choice = model.held_out_
     chosen = choice.coders[int(np.argmin(choice.log_loss))]
-    assert (model.selection_, model.n_nonzero_) == chosen
+    assert (model.selection_, model.n_nonzero_, model.path_average_) == chosen
+    assert {c.path_average for c in choice.coders} == {False, True}
     assert choice.n_rows == 60  # every row is left out once
     assert model.transform(make_cones()[0]).getnnz(axis=1).max() <= 2 * model.n_nonzero_
 
@@ -131,6 +132,18 @@ def test_auto_chooses_the_number_of_nonzeros_with_the_least_held_out_loss(model)
 def test_an_integer_fixes_the_number_of_nonzeros(problem):
     model = DBDLClassifier(n_nonzero=3, **QUICK).fit(*problem)
     assert model.n_nonzero_ == 3 and {c.n_nonzero for c in model.held_out_.coders} == {3}
+
+
+def test_a_path_average_is_the_mean_of_the_codes_along_the_path(problem, new_rows):
+    fixed = {**QUICK, "selection": "forward"}
+    averaged = DBDLClassifier(n_nonzero=10, path_average=True, **fixed).fit(*problem)
+    lengths = averaged._coder().lengths
+    assert lengths == (3, 4, 5, 7, 10)
+    plain = [
+        DBDLClassifier(n_nonzero=n, path_average=False, **fixed).fit(*problem) for n in lengths
+    ]
+    expected = sum(model.transform(new_rows[0]).toarray() for model in plain) / len(plain)
+    np.testing.assert_allclose(averaged.transform(new_rows[0]).toarray(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
@@ -153,6 +166,7 @@ def test_every_classifier_and_scan_learns(problem, classifier, scan):
         {"n_initial_atoms": 15},
         {"normalize": False, "noise_precision": 1e3},
         {"selection": "orthogonal"},
+        {"path_average": True},
     ],
     ids=lambda s: next(iter(s)),
 )
@@ -171,7 +185,7 @@ def test_the_paper_s_settings():
     model = DBDLClassifier.paper(noise_precision=1e9)
     expected = {
         "n_chains": 1, "n_sweeps": 35, "initial_ratio": 1.5, "n_initial_atoms": None,
-        "n_nonzero": 50, "selection": "orthogonal", "classifier": "gibbs", "scan": "paper",
+        "n_nonzero": 50, "selection": "orthogonal", "path_average": False, "classifier": "gibbs", "scan": "paper",
         "sample_noise": True, "noise_precision": 1e9, "strength_precision": 1.0,
         "strengths_counted": "all", "atom_precision": None, "usage_a": None, "usage_b": None,
         "hyper_prior": 1e-6, "beta_size": "current", "least_energy": 0.0, "normalize": True,

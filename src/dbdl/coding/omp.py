@@ -107,11 +107,24 @@ class Pursuit:
     count: NDArray[np.int32]
     coefficients: list[Array]
 
-    def to_csr(self, which: int, n_atoms: int) -> csr_matrix:
-        """Codes (n_samples, n_atoms) at the requested length number ``which``, columns sorted."""
-        coefficients = self.coefficients[which]
+    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
+        """Codes (n_samples, n_atoms), columns sorted: the mean over the lengths with these numbers.
+
+        A path's codes have nested supports, so their mean has that of the longest.
+        """
+        coefficients = _mean_of_nested([self.coefficients[number] for number in which])
         data, indices, indptr = _sorted_rows(self.order, self.count, coefficients)
         return csr_matrix((data, indices, indptr), shape=(coefficients.shape[0], n_atoms))
+
+
+def _mean_of_nested(parts: list[Array]) -> Array:
+    """Mean of arrays (n_samples, length) of several lengths, as if zeros followed the shorter."""
+    if len(parts) == 1:
+        return parts[0]
+    mean = np.zeros_like(max(parts, key=lambda part: part.shape[1]))
+    for part in parts:
+        mean[:, : part.shape[1]] += part / len(parts)
+    return mean
 
 
 def omp(
@@ -307,7 +320,7 @@ def _code(
             "The products of X and atoms overflow. Expected values whose products stay finite. "
             "Scale X and atoms, to rows of norm one say."
         )
-    codes = [pursuit.to_csr(i, dictionary.shape[0]) for i in range(len(lengths))]
+    codes = [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
     return [matrix.astype(asked, copy=False) for matrix in codes]
 
 

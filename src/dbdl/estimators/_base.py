@@ -85,7 +85,7 @@ class DictionaryEstimator(
         self._n_features_out = self.n_atoms_
 
     def _coder(self) -> Coder:
-        return Coder(self.selection_, self.n_nonzero_)
+        return Coder(self.selection_, self.n_nonzero_, self.path_average_)
 
     def _encode(self, X: Floats) -> csr_matrix:
         n_threads = resolve_n_jobs(self.n_jobs)

@@ -20,7 +20,7 @@ from dbdl.learn.ensemble import (
     choose_on_held_out_rows,
     learn_ensemble,
 )
-from dbdl.learn.held_out import SELECTIONS, Coder, lengths_for
+from dbdl.learn.held_out import SELECTIONS, Coder, every_coder, lengths_for
 from dbdl.model.state import Floats
 from dbdl.sampler.run import Trace
 
@@ -57,6 +57,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     selection : {"auto", "forward", "orthogonal"}, default="auto"
         Rule of matching pursuit: the atom that lowers the residual most once projected
         ("forward"), or the textbook rule; "auto" chooses on the same held-out rows.
+    path_average : bool or "auto", default="auto"
+        Whether the code of a new row is the mean of its codes along the greedy path, from a
+        quarter of ``n_nonzero`` on, which shrinks the coefficients of the atoms chosen last;
+        "auto" chooses on the same held-out rows.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
         How the label atoms are found: ridge regression of the labels on the training codes of
         the chain; ridge on training rows coded anew like new rows; by the same Bayesian model
@@ -113,8 +117,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
     n_atoms_ : int
         Number of atoms over all chains.
-    n_nonzero_, selection_ : int, str
-        Number of non-zeros and rule of matching pursuit in use.
+    n_nonzero_, selection_, path_average_ : int, str, bool
+        Number of non-zeros and rule of matching pursuit in use, and whether its path is averaged.
     temperature_ : float
         Of the softmax of `predict_proba`, fitted on held-out rows.
     held_out_ : HeldOutChoice or None
@@ -151,6 +155,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         **CHAIN_CONSTRAINTS,
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "selection": [StrOptions({"auto", "forward", "orthogonal"})],
+        "path_average": [StrOptions({"auto"}), "boolean"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [Interval(Real, 0, None, closed="neither")],
         "label_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -166,6 +171,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         n_initial_atoms: int | None = None,
         n_nonzero: int | str = "auto",
         selection: str = "auto",
+        path_average: bool | str = "auto",
         classifier: str = "ridge",
         penalty: float = 0.1,
         label_weight: float | str = "auto",
@@ -194,6 +200,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.n_initial_atoms = n_initial_atoms
         self.n_nonzero = n_nonzero
         self.selection = selection
+        self.path_average = path_average
         self.classifier = classifier
         self.penalty = penalty
         self.label_weight = label_weight
@@ -252,6 +259,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             "n_chains": 1,
             "n_nonzero": 50,
             "selection": "orthogonal",
+            "path_average": False,
             "classifier": "gibbs",
             "scan": "paper",
             "strengths_counted": "all",
@@ -335,7 +343,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             chosen, self.temperature_ = coders[len(coders) // 2], 1.0
         else:
             chosen, self.temperature_ = self.held_out_.coder, 1.0 / self.held_out_.sharpness
-        self.selection_, self.n_nonzero_ = chosen
+        self.selection_, self.n_nonzero_, self.path_average_ = chosen
         return candidates[best]
 
     def _coders(self, n_features: int) -> list[Coder]:
@@ -345,7 +353,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         else:
             lengths = [self._fixed_n_nonzero(n_features)]
         rules: tuple[Any, ...] = (self.selection,) if self.selection != "auto" else SELECTIONS
-        return [Coder(rule, length) for rule in rules for length in lengths]
+        means = (False, True) if self.path_average == "auto" else (bool(self.path_average),)
+        return every_coder(lengths, rules, means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of rows: their codes times the label atoms.

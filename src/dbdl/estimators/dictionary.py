@@ -157,7 +157,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         self._publish([publish_member(learned, dictionary, no_labels)])
         self.selection_probability_ = dictionary.selection_probability[0]
         self.trace_ = trace
-        self.selection_ = self.selection
+        self.selection_, self.path_average_ = self.selection, False
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:

@@ -92,9 +92,11 @@ def encode_rows(
     codes: dict[Coder, csr_matrix] = {}
     for selection in {coder.selection: None for coder in coders}:
         own = [coder for coder in coders if coder.selection == selection]
-        lengths = [min(coder.n_nonzero, *atoms.shape) for coder in own]
-        pursuit = encode(X, atoms, gram, lengths, selection, None, n_threads)
-        codes |= {coder: pursuit.to_csr(i, len(atoms)) for i, coder in enumerate(own)}
+        lengths = sorted({n for coder in own for n in coder.lengths})
+        clipped = [min(n, *atoms.shape) for n in lengths]
+        pursuit = encode(X, atoms, gram, clipped, selection, None, n_threads)
+        for coder in own:
+            codes[coder] = pursuit.to_csr([lengths.index(n) for n in coder.lengths], len(atoms))
     return [codes[coder] for coder in coders]
 
 

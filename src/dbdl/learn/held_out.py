@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,10 @@ Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
 
 #: Numbers of non-zeros that are tried, at nearly equal ratios, up to half the features.
-LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80)
-#: Rules of matching pursuit that are tried; of equal losses the first is taken.
+LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
+#: A mean along the path starts at this part of its length.
+PATH_START = 0.25
+#: Rules of matching pursuit that are tried.
 SELECTIONS: tuple[Selection, ...] = ("forward", "orthogonal")
 
 
@@ -37,10 +40,32 @@ def lengths_for(n_features: int) -> list[int]:
 
 
 class Coder(NamedTuple):
-    """A rule of matching pursuit and its number of non-zeros."""
+    """A rule of matching pursuit, its number of non-zeros, and whether its path is averaged.
+
+    The last atoms of a greedy path have the least certain coefficients. The mean of the codes
+    along the path, from a quarter of its length on, shrinks them towards zero, at no cost.
+    """
 
     selection: Selection
     n_nonzero: int
+    path_average: bool = False
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Numbers of non-zeros along the path whose codes are averaged."""
+        if not self.path_average:
+            return (self.n_nonzero,)
+        start = PATH_START * self.n_nonzero
+        return (*(n for n in LENGTHS if start <= n < self.n_nonzero), self.n_nonzero)
+
+
+def every_coder(
+    lengths: Sequence[int],
+    selections: Sequence[Selection] = SELECTIONS,
+    path_averages: Sequence[bool] = (False, True),
+) -> list[Coder]:
+    """Return all coders that may be chosen; of equal losses the first is taken."""
+    return [Coder(*choice) for choice in product(selections, lengths, path_averages)]
 
 
 class Fold(NamedTuple):
