@@ -23,6 +23,8 @@ MAY_IMPORT = {
     },
     "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
     "rivals": {"estimators", "learn", "model", "coding", "draws", "_threads"},
+    "registry": {"estimators", "rivals"},
+    "experiments": {"registry", "estimators", "learn"},
     "plotting": {"sampler", "estimators"},
 }  # fmt: skip
 
