@@ -1,5 +1,6 @@
 """Sparse coding of rows over given atoms."""
 
+from dbdl.coding.lasso import lasso
 from dbdl.coding.omp import omp, omp_path
 
-__all__ = ["omp", "omp_path"]
+__all__ = ["lasso", "omp", "omp_path"]
