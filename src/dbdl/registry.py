@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.rivals.crc import CRCClassifier
+from dbdl.rivals.src import SRCClassifier
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,19 @@ class Method:
 _METHODS = (
     Method("DBDL", DBDLClassifier, "Akhtar, Shafait and Mian 2016", size="n_initial_atoms"),
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011", grid={"penalty": (1e-4, 1e-3, 1e-2)}),
+    Method(
+        "SRC",
+        SRCClassifier,
+        "Wright, Yang, Ganesh, Sastry and Ma 2009",
+        grid={"tolerance": (0.05, 0.1, 0.2)},
+    ),
+    Method(
+        "SRC, OMP",
+        SRCClassifier,
+        "Wright, Yang, Ganesh, Sastry and Ma 2009",
+        {"coder": "omp"},
+        grid={"n_nonzero": (10, 30, 50)},
+    ),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
     Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0)}),
     Method("1-NN", KNeighborsClassifier, "", {"n_neighbors": 1}),
