@@ -18,7 +18,10 @@ from sklearn.svm import LinearSVC
 
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.rivals.crc import CRCClassifier
+from dbdl.rivals.dpl import DPLClassifier
+from dbdl.rivals.llc import LLCClassifier
 from dbdl.rivals.src import SRCClassifier
+from dbdl.rivals.training_rows import RandomRowsClassifier, TrainingRowsClassifier
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,25 @@ _METHODS = (
         "Wright, Yang, Ganesh, Sastry and Ma 2009",
         {"coder": "omp"},
         grid={"n_nonzero": (10, 30, 50)},
+    ),
+    Method(
+        "training rows", TrainingRowsClassifier, "", grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}
+    ),
+    Method("random rows + ridge", RandomRowsClassifier, "", size="n_atoms_per_class"),
+    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, size="n_atoms_per_class"),
+    Method(
+        "LLC",
+        LLCClassifier,
+        "Wang, Yang, Yu, Lv, Huang and Gong 2010",
+        grid={"n_nonzero": (5, 20, 70), "penalty": (1e-3, 1e-1)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DPL",
+        DPLClassifier,
+        "Gu, Zhang, Zuo and Feng 2014",
+        grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)},
+        size="n_atoms_per_class",
     ),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
     Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0)}),

@@ -44,7 +44,7 @@ def test_omp_codes_have_the_non_zeros_asked_for():
     model = SRCClassifier(coder="omp", n_nonzero=7, calibrate=False).fit(X[:300], Y[:300])
     codes = model.model_.code(X[300:400])
     assert (np.diff(codes.indptr) == 7).all()
-    assert model.score(X[300:600], Y[300:600]) > 0.9
+    assert model.score(X[300:600], Y[300:600]) > 0.85
 
 
 def test_a_tolerance_out_of_reach_gives_the_least_residual_and_still_classifies():
