@@ -17,8 +17,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.rivals.copar import CoparClassifier
 from dbdl.rivals.crc import CRCClassifier
+from dbdl.rivals.dlsi import DLSIClassifier
 from dbdl.rivals.dpl import DPLClassifier
+from dbdl.rivals.fddl import FDDLClassifier
 from dbdl.rivals.llc import LLCClassifier
 from dbdl.rivals.src import SRCClassifier
 from dbdl.rivals.training_rows import RandomRowsClassifier, TrainingRowsClassifier
@@ -89,6 +92,43 @@ _METHODS = (
         DPLClassifier,
         "Gu, Zhang, Zuo and Feng 2014",
         grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DLSI",
+        DLSIClassifier,
+        "Ramirez, Sprechmann and Sapiro 2010",
+        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "FDDL",
+        FDDLClassifier,
+        "Yang, Zhang, Feng and Zhang 2011",
+        grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "FDDL, local",
+        FDDLClassifier,
+        "Yang, Zhang, Feng and Zhang 2011",
+        {"rule": "local"},
+        grid={"mean_weight": (0.0, 0.005, 0.05)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DL-COPAR",
+        CoparClassifier,
+        "Kong and Wang 2012",
+        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DL-COPAR, global",
+        CoparClassifier,
+        "Kong and Wang 2012",
+        {"rule": "global", "test_penalty": 0.01},
+        grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
         size="n_atoms_per_class",
     ),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),

@@ -19,7 +19,8 @@ tangent does not raise the objective, either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -132,12 +133,6 @@ def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> f
 # ----------------------------------------------------------------------------------------- start
 
 
-def class_rows(X: Floats, class_of_row: Classes, n_classes: int) -> Iterator[Floats]:
-    """Rows of each class."""
-    for c in range(n_classes):
-        yield X[class_of_row == c]
-
-
 def start_atoms(
     X: Floats,
     class_of_row: Classes,
@@ -156,12 +151,10 @@ def start_atoms(
         Of unit norm.
     blocks : list of slice
     """
-    parts = [
-        choose_atoms(rows, min(n_atoms_per_class, len(rows)), start, rng)
-        for rows in class_rows(X, class_of_row, n_classes)
-    ]
+    rows = [X[class_of_row == c] for c in range(n_classes)]
+    parts = [choose_atoms(own, min(n_atoms_per_class, len(own)), start, rng) for own in rows]
     ends = np.cumsum([0, *(len(part) for part in parts)]).tolist()
-    return np.vstack(parts), [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    return np.vstack(parts), [slice(a, b) for a, b in pairwise(ends)]
 
 
 def choose_atoms(rows: Floats, n_atoms: int, start: Start, rng: np.random.Generator) -> Floats:

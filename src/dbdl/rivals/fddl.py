@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,9 @@ Rule = Literal["global", "local"]
 
 #: Rows of codes multiplied at once: fixed, so that the threads do not decide the rounding.
 CODE_ROWS = 256
+
+#: Weights of the distance to the mean code where none is given.
+MEAN_WEIGHT = {"global": 0.5, "local": 0.005}
 
 #: FISTA ends when a step is this part of the codes, or after so many steps. Codes start where the
 #: last iteration left them, so that ten to thirty steps are usual.
@@ -79,10 +83,10 @@ def learn_fddl(
     penalty: float,
     fisher: float,
     n_iterations: int,
-    start: Start = "pca",
+    start: Start = "rows",
     rule: Rule = "global",
     test_penalty: float = 0.005,
-    mean_weight: float = 0.5,
+    mean_weight: float | None = None,
     seed: int = 0,
     n_threads: int = 1,
 ) -> FDDLModel:
@@ -116,7 +120,8 @@ def learn_fddl(
         codes, curvature = code()
         trace.append(problem.objective(codes, atoms, penalty))
     means = problem.class_means(codes)
-    return FDDLModel(atoms, tuple(blocks), means, rule, test_penalty, mean_weight, np.array(trace))
+    weight = MEAN_WEIGHT[rule] if mean_weight is None else mean_weight
+    return FDDLModel(atoms, tuple(blocks), means, rule, test_penalty, weight, np.array(trace))
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ class FisherCodes:
     def class_rows(self) -> list[slice]:
         """Rows of each class."""
         ends = np.searchsorted(self.class_of_row, np.arange(self.n_classes + 1)).tolist()
-        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice(a, b) for a, b in pairwise(ends)]
 
     def class_means(self, codes: Floats) -> Floats:
         """Mean code of each class, (n_classes, n_atoms)."""
@@ -253,13 +258,15 @@ class FDDLClassifier(RivalClassifier):
     fisher : float, default=0.05
         :math:`\lambda_2`.
     n_iterations : int, default=15
-    start : {"pca", "rows"}, default="pca"
-        First atoms: principal directions (not centred) of the class, or rows of it at random.
+    start : {"rows", "pca"}, default="rows"
+        First atoms: rows of the class at random, or its principal directions (not centred). The
+        authors start at the latter; rows did better on held-out faces (97.1 against 95.8 %).
     rule : {"global", "local"}, default="global"
     test_penalty : float, default=0.005
         :math:`\gamma`.
-    mean_weight : float, default=0.5
-        :math:`w`.
+    mean_weight : float, default=None
+        :math:`w`; None is 0.5 for the global rule, and for the local one 0.005, since its code
+        would be held at the mean by more.
     calibrate : bool, default=True
         Fit a temperature for `predict_proba` on held-out rows, by a second fit.
     normalize : bool, default=True
@@ -306,7 +313,7 @@ class FDDLClassifier(RivalClassifier):
         "start": [StrOptions({"pca", "rows"})],
         "rule": [StrOptions({"global", "local"})],
         "test_penalty": [Interval(Real, 0, None, closed="left")],
-        "mean_weight": [Interval(Real, 0, None, closed="left")],
+        "mean_weight": [None, Interval(Real, 0, None, closed="left")],
     }
 
     _needs_many_features = True
@@ -318,10 +325,10 @@ class FDDLClassifier(RivalClassifier):
         penalty: float = 0.005,
         fisher: float = 0.05,
         n_iterations: int = 15,
-        start: Start = "pca",
+        start: Start = "rows",
         rule: Rule = "global",
         test_penalty: float = 0.005,
-        mean_weight: float = 0.5,
+        mean_weight: float | None = None,
         calibrate: bool = True,
         normalize: bool = True,
         n_jobs: int | None = None,
