@@ -19,9 +19,12 @@ from sklearn.svm import LinearSVC
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.rivals.copar import CoparClassifier
 from dbdl.rivals.crc import CRCClassifier
+from dbdl.rivals.dksvd import DKSVDClassifier
 from dbdl.rivals.dlsi import DLSIClassifier
 from dbdl.rivals.dpl import DPLClassifier
 from dbdl.rivals.fddl import FDDLClassifier
+from dbdl.rivals.ksvd import KSVDClassifier
+from dbdl.rivals.lcksvd import LCKSVDClassifier
 from dbdl.rivals.llc import LLCClassifier
 from dbdl.rivals.src import SRCClassifier
 from dbdl.rivals.training_rows import RandomRowsClassifier, TrainingRowsClassifier
@@ -129,6 +132,36 @@ _METHODS = (
         "Kong and Wang 2012",
         {"rule": "global", "test_penalty": 0.01},
         grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "K-SVD",
+        KSVDClassifier,
+        "Aharon, Elad and Bruckstein 2006",
+        grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "D-KSVD",
+        DKSVDClassifier,
+        "Zhang and Li 2010",
+        grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "LC-KSVD1",
+        LCKSVDClassifier,
+        "Jiang, Lin and Davis 2013",
+        {"variant": 1},
+        grid={"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "LC-KSVD2",
+        LCKSVDClassifier,
+        "Jiang, Lin and Davis 2013",
+        {"variant": 2},
+        grid={"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)},
         size="n_atoms_per_class",
     ),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
