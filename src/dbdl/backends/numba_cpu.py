@@ -55,6 +55,9 @@ SUM_FEATURES = 256
 LOOK_AHEAD = 64
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+_inlined = njit(
+    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True
+)
 # A sum may be reordered where no decision is compared with another backend's one by one.
 _reordered = njit(
     nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}
@@ -293,8 +296,8 @@ def _add_rows(total, factor, row, table, left):
 @_reordered
 def _square(row):
     total = 0.0
-    for value in row:
-        total += np.float64(value) * np.float64(value)
+    for j in range(len(row)):
+        total += np.float64(row[j]) * np.float64(row[j])
     return total
 
 
@@ -339,7 +342,6 @@ def _sweep_block(
     out_atom = np.empty(2 * (row_start[-1] - row_start[0]) + n_atoms, dtype=np.int32)
     out_strength = np.empty(len(out_atom), dtype=X.dtype)
     n_out = 0
-    code = np.zeros(n_atoms, dtype=X.dtype)
     bounds = np.empty((4, n_atoms), dtype=np.float32)  # of four rows: below their uniforms' logits
     for i in range(n_rows):
         c = class_of_row[i]
@@ -350,60 +352,65 @@ def _sweep_block(
         if i % 4 == 0:
             fill_logit_bounds(key, _USAGE, first_row + i, births, number, bounds)
         lowest = bounds[i % 4]
-        for entry in range(row_start[i], row_start[i + 1]):
-            code[atom[entry]] = strength[entry]
         if n_out + n_atoms > len(out_atom):
             out_atom = _longer(out_atom, 2 * len(out_atom) + n_atoms)
             out_strength = _longer(out_strength, len(out_atom))
-        entry, n_before = row_start[i], n_out
-        for start in range(0, n_atoms, LOOK_AHEAD):
-            stop = min(start + LOOK_AHEAD, n_atoms)
-            in_use = entry < row_start[i + 1] and atom[entry] < stop
-            if not in_use and not _any_above(
-                row_offset[start:stop],
-                row_gain[start:stop],
-                match[start:stop],
-                lowest[start:stop],
-            ):
-                continue
-            for k in range(start, stop):
-                old = code[k]
-                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= lowest[k]:
-                    continue
-                norm_square = np.float64(gram[k, k])
-                own_match = match[k] + norm_square * old
-                if paper_scan:
-                    s = np.float64(old)
-                    if old == 0.0:
-                        s = normal(key, _PRIOR, first_row + i, births[k], number) / sqrt(prior)
-                    log_odds = selection_logit[c, k] - 0.5 * noise * s * (
-                        norm_square * s - 2.0 * own_match
-                    )
-                else:
-                    log_odds = row_offset[k] + row_gain[k] * own_match * own_match
-                new = np.float64(0.0)
-                if quartered_logit(key, _USAGE, first_row + i, births[k], number) < log_odds:
-                    precision = prior + noise * norm_square
-                    out_atom[n_out] = k
-                    out_strength[n_out] = noise * own_match / precision + normal(
-                        key, _STRENGTH, first_row + i, births[k], number
-                    ) / sqrt(precision)
-                    new = np.float64(out_strength[n_out])
-                    n_out += 1
-                change = new - old
-                if change != 0.0:
-                    square += change * (norm_square * change - 2.0 * match[k])
-                    _subtract(match[k + 1 :], change, gram[k, k + 1 :])
-            while entry < row_start[i + 1] and atom[entry] < stop:
+        entry, n_before, k = row_start[i], n_out, 0
+        while True:
+            in_use = atom[entry] if entry < row_start[i + 1] else n_atoms
+            k = _next_above(k, in_use, row_offset, row_gain, match, lowest)
+            if k == n_atoms:
+                break
+            old = np.float64(0.0)
+            if k == in_use:
+                old = np.float64(strength[entry])
                 entry += 1
-        for entry in range(row_start[i], row_start[i + 1]):
-            code[atom[entry]] = 0.0
+            norm_square = np.float64(gram[k, k])
+            own_match = match[k] + norm_square * old
+            if paper_scan:
+                s = old
+                if old == 0.0:
+                    s = normal(key, _PRIOR, first_row + i, births[k], number) / sqrt(prior)
+                log_odds = selection_logit[c, k] - 0.5 * noise * s * (
+                    norm_square * s - 2.0 * own_match
+                )
+            else:
+                log_odds = row_offset[k] + row_gain[k] * own_match * own_match
+            new = np.float64(0.0)
+            if quartered_logit(key, _USAGE, first_row + i, births[k], number) < log_odds:
+                precision = prior + noise * norm_square
+                out_atom[n_out] = k
+                out_strength[n_out] = noise * own_match / precision + normal(
+                    key, _STRENGTH, first_row + i, births[k], number
+                ) / sqrt(precision)
+                new = np.float64(out_strength[n_out])
+                n_out += 1
+            change = new - old
+            if change != 0.0:
+                square += change * (norm_square * change - 2.0 * match[k])
+                _subtract(match[k + 1 :], change, gram[k, k + 1 :])
+            k += 1
         listed[i] = n_out - n_before
         residual_square[i] = max(square, 0.0)
     return listed, out_atom[:n_out].copy(), out_strength[:n_out].copy(), residual_square
 
 
-@_compiled
+@_inlined
+def _next_above(start, stop, offset, gain, match, lowest):
+    """Find the first k in start..stop with offset + gain * match**2 above; ``stop`` if none is.
+
+    Whole stretches are looked at together, past ``stop`` if need be: an unfinished one is slow.
+    """
+    for first in range(start, stop, LOOK_AHEAD):
+        last = min(first + LOOK_AHEAD, len(match))
+        if _any_above(offset[first:last], gain[first:last], match[first:last], lowest[first:last]):
+            for k in range(first, min(last, stop)):
+                if offset[k] + gain[k] * match[k] * match[k] > lowest[k]:
+                    return k
+    return stop
+
+
+@_inlined
 def _any_above(offset, gain, match, lowest):
     """Whether any offset + gain * match**2 lies above; counted, since a branch ends vector code."""
     n_above = 0
