@@ -51,6 +51,8 @@ GRAM_ROWS = 256
 SUM_ATOMS = 64
 #: Features of a sparse sum taken together: what they need of all rows stays in cache.
 SUM_FEATURES = 256
+#: Entries of a mostly empty row that are skipped together.
+STRETCH = 16
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
@@ -209,7 +211,7 @@ def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
     gram = np.empty((len(atoms), len(atoms)), dtype=atoms.dtype)
 
     def fill(rows: slice) -> None:
-        gram[rows, rows.start :] = atoms[rows] @ atoms[rows.start :].T
+        np.matmul(atoms[rows], atoms[rows.start :].T, out=gram[rows, rows.start :])
 
     run_blocks(fill, block_slices(len(atoms), GRAM_ROWS), n_threads)
     return gram
@@ -493,10 +495,21 @@ def _gather_block(first, last, start, row, value, X, row_start, atom, strength, 
 @_compiled
 def _mirror(gram, first, last):
     """Copy rows first..last of the lower triangle to the upper, in squares that stay in cache."""
-    for left in range(0, last, 16):
+    for left in range(0, last, STRETCH):
         for k in range(first, last):
-            for j in range(left, min(left + 16, k)):
-                gram[j, k] = gram[k, j]
+            part = gram[k, left : min(left + STRETCH, k)]
+            if _any_nonzero(part):
+                for j in range(len(part)):
+                    gram[left + j, k] = part[j]
+
+
+@_inlined
+def _any_nonzero(row):
+    """Whether any number is not zero; counted, since a branch ends vector code."""
+    total = 0
+    for j in range(len(row)):
+        total += row[j] != 0.0
+    return total > 0
 
 
 @_compiled
@@ -530,11 +543,13 @@ def _off_diagonal(precision, n_nonzero):
     n_listed = 0
     for k in range(n):
         start[k] = n_listed
-        row = precision[k]
-        for j in range(n):
-            if row[j] != 0.0 and j != k:
-                column[n_listed], value[n_listed] = j, -row[j]
-                n_listed += 1
+        for left in range(0, n, STRETCH):
+            part = precision[k, left : left + STRETCH]
+            if _any_nonzero(part):
+                for j in range(len(part)):
+                    if part[j] != 0.0 and left + j != k:
+                        column[n_listed], value[n_listed] = left + j, -part[j]
+                        n_listed += 1
     start[n] = n_listed
     return start, column, value
 
