@@ -187,20 +187,19 @@ class TimedBackend:
         with self.watch("draw_atoms"):
             return self._backend.draw_atoms(key, number, posterior, atoms, births)
 
-    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
-        return self._backend.keep(codes, kept, n_atoms)
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._backend, name)  # the rest, on the stopwatch under its own name
+        return self.watch.wrap(name, verb) if callable(verb) else verb
 
 
 @contextmanager
 def watched(watch: Stopwatch) -> Iterator[None]:
     """Put what the sampler does outside the verbs on the stopwatch, too."""
     places = [
-        (gibbs, "draw_selection"),
-        (gibbs, "log_joint"),
+        (gibbs, "log_small_terms"),
         (run_module, "drop"),
         (chain_module, "drop"),
         (chain_module, "publish"),
-        (conditionals, "atoms_posterior"),
         (numba_cpu, "_upper_gram"),
     ]
     with ExitStack() as stack:

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dbdl._threads import block_slices, even_slices, run_blocks
-from dbdl.backends.base import Data, place_rows
+from dbdl.backends.base import Data, HostBackend, place_rows
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, Site, fill_logit_bounds, fill_normals, normal, quartered_logit
 from dbdl.model.codes import Scan
@@ -70,10 +70,8 @@ _ATOM, _USAGE, _STRENGTH, _PRIOR = (
 
 
 @dataclass(frozen=True)
-class NumbaBackend:
+class NumbaBackend(HostBackend):
     """Compiled blocks on ``n_threads`` threads."""
-
-    n_threads: int = 1
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows and their class numbers in place."""
@@ -200,10 +198,6 @@ class NumbaBackend:
         tiles = even_slices(atoms.shape[1], width, FEATURES_OF_A_DRAW)
         run_blocks(draw_tile, tiles, self.n_threads)
         return drawn
-
-    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
-        """Codes over the atoms in ``kept`` alone."""
-        return codes.keep(kept, n_atoms)
 
 
 def _upper_gram(atoms: Floats, n_threads: int) -> Floats:

@@ -12,7 +12,6 @@ from scipy.sparse import csr_matrix
 from dbdl.backends.base import Backend
 from dbdl.draws import Key
 from dbdl.learn.chain import ChainSettings, LearnedChain
-from dbdl.model.conditionals import atoms_posterior
 from dbdl.model.priors import AtomPrior
 from dbdl.model.state import Floats, Parameters, State
 from dbdl.sampler.posterior import Dictionary
@@ -75,7 +74,7 @@ def gibbs_label_atoms(
     start where the dictionary's did; W starts at the ridge solution, the codes at those of the
     dictionary. Returns label atoms (n_atoms, n_classes) for the published codes.
     """
-    last, data, dtype = learned.chain.state, learned.data, learned.data.X.dtype
+    last, data, dtype = learned.chain.state, learned.data, learned.dictionary.atoms.dtype
     labels = backend.place(
         one_hot(data.class_of_row, data.n_classes).astype(dtype), data.class_of_row
     )
@@ -84,7 +83,7 @@ def gibbs_label_atoms(
         learned.dictionary.codes, data.class_of_row, data.n_classes, penalty
     )
     parameters = Parameters(
-        atoms=start.astype(dtype),
+        atoms=backend.put(start.astype(dtype)),
         selection_logit=last.parameters.selection_logit,
         strength_precision=np.full(data.n_classes, settings.strength_precision),
         noise_precision=np.full(data.n_classes, settings.noise_precision),
@@ -104,7 +103,7 @@ def gibbs_label_atoms(
     )
     now = chain.state.parameters
     sums = backend.gather(labels, chain.state.codes, now.n_atoms, now.noise_precision)
-    return atoms_posterior(sums, priors.atoms).mean() / scale
+    return backend.mean_atoms(backend.atoms_posterior(sums, priors.atoms)) / scale
 
 
 def append_labels(X: Floats, class_of_row: Classes, n_classes: int, weight: float) -> Floats:
