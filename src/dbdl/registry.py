@@ -124,7 +124,7 @@ _METHODS = (
         "DL-COPAR",
         CoparClassifier,
         "Kong and Wang 2012",
-        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3)},
+        grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)},
         size="n_atoms_per_class",
     ),
     Method(

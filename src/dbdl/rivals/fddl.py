@@ -192,12 +192,14 @@ class FisherCodes:
         return gram, cross
 
     def objective(self, codes: Floats, atoms: Floats, penalty: float) -> float:
-        """Objective of `FDDLClassifier`, residuals computed directly."""
+        """Objective of `FDDLClassifier`; residuals are computed directly, since sums cancel."""
         value = total_square(self.X - codes @ atoms)
         for rows, block in zip(self.class_rows, self.blocks, strict=True):
-            part = codes[:, block] @ atoms[block]
-            part[rows] -= self.X[rows]
-            value += total_square(part)
+            value += total_square(self.X[rows] - codes[rows, block] @ atoms[block])
+            others = codes[:, block].copy()
+            others[rows] = 0
+            # squares alone, nothing to cancel: the small Gram matrix will do
+            value += float(np.sum((others @ (atoms[block] @ atoms[block].T)) * others, dtype=float))
         return value + penalty * float(np.abs(codes).sum(dtype=np.float64)) + self.scatter(codes)
 
     def scatter(self, codes: Floats) -> float:
