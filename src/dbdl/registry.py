@@ -88,7 +88,7 @@ _METHODS = (
         "LLC",
         LLCClassifier,
         "Wang, Yang, Yu, Lv, Huang and Gong 2010",
-        grid={"n_nonzero": (5, 20, 70), "penalty": (1e-3, 1e-1)},
+        grid={"n_nonzero": (5, 10, 20, 40, 70, 120)},
         size="n_atoms_per_class",
     ),
     Method(
