@@ -25,6 +25,7 @@ from dbdl.rivals.dpl import DPLClassifier
 from dbdl.rivals.fddl import FDDLClassifier
 from dbdl.rivals.ksvd import KSVDClassifier
 from dbdl.rivals.lcksvd import LCKSVDClassifier
+from dbdl.rivals.ldl import LDLClassifier
 from dbdl.rivals.llc import LLCClassifier
 from dbdl.rivals.src import SRCClassifier
 from dbdl.rivals.training_rows import RandomRowsClassifier, TrainingRowsClassifier
@@ -94,7 +95,7 @@ _METHODS = (
         "LLC",
         LLCClassifier,
         "Wang, Yang, Yu, Lv, Huang and Gong 2010",
-        grid={"n_nonzero": (5, 20, 70), "penalty": (1e-3, 1e-1)},
+        grid={"n_nonzero": (5, 10, 20, 40, 70, 120)},
         size="n_atoms_per_class",
     ),
     Method(
@@ -130,7 +131,7 @@ _METHODS = (
         "DL-COPAR",
         CoparClassifier,
         "Kong and Wang 2012",
-        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3)},
+        grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)},
         size="n_atoms_per_class",
     ),
     Method(
@@ -139,6 +140,13 @@ _METHODS = (
         "Kong and Wang 2012",
         {"rule": "global", "test_penalty": 0.01},
         grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "LDL",
+        LDLClassifier,
+        "Yang, Dai, Shen and Van Gool 2014",
+        grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)},
         size="n_atoms_per_class",
     ),
     Method(

@@ -43,7 +43,8 @@ def assert_optimal(X, atoms, codes, penalty, slack=1e-9):
     np.testing.assert_allclose(correlation[used], penalty * np.sign(codes[used]), atol=slack)
 
 
-SHAPES = [(40, 70, 30), (20, 20, 50), (33, 300, 64)]
+# the last: many more atoms than are looked at in each step
+SHAPES = [(40, 70, 30), (20, 20, 50), (33, 300, 64), (10, 2000, 60)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -115,6 +116,18 @@ def test_ties_among_many_atoms_are_optimal(penalty):
     atoms = rng.integers(-1, 2, (60, 8)).astype(float)
     X = rng.integers(-2, 3, (50, 8)).astype(float)
     assert_optimal(X, atoms, lasso(X, atoms, penalty=penalty).toarray(), penalty)
+
+
+def test_long_paths_do_not_lose_their_way():
+    # hundreds of members that join and leave: an error made on the way would grow from step to step
+    X, atoms = correlated(8, 900, 400, spread=0.2)
+    codes = lasso(X, atoms, tol=0.002).toarray()
+    assert (np.count_nonzero(codes, axis=1) > 300).all()
+    residual = X - codes @ atoms
+    np.testing.assert_allclose(np.linalg.norm(residual, axis=1), 0.002, rtol=1e-6)
+    for x, code in zip(X, codes, strict=True):
+        penalty = np.abs((x - code @ atoms) @ atoms.T).max()
+        assert_optimal(x[np.newaxis], atoms, code[np.newaxis], penalty, slack=1e-9)
 
 
 def test_orthogonal_atoms_shrink_each_coefficient():

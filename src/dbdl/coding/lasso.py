@@ -13,8 +13,10 @@ reaches zero (it leaves), and both stopping rules are solved for exactly.
 
 All in Gram space and in float64: the rows share one Gram matrix, a block of them one product for
 their correlations; a row carries the Cholesky factor ``L`` of its members, which grows by a row
-when an atom joins and is mended by rotations when one leaves. The sum ``weights @ gram[members]``
-of each step is nearly all of the work.
+when an atom joins and is mended by rotations when one leaves. Nearly all of the work is the sum
+``weights @ gram[members]`` of each step, by which the correlations of all other atoms change. So a
+step looks only at the atoms that are close to joining, and every few steps all correlations are
+computed anew, which also takes the rounding out of them.
 """
 
 from __future__ import annotations
@@ -48,12 +50,19 @@ DEPENDENCE = {"float64": 1e-12, "float32": 1e-5}
 # The path ends where the penalty is rounding: this part of its first value.
 SMALLEST_PENALTY = 1e-13
 
-# Correlations are updated from step to step; after this many they are computed anew.
-REFRESH = 64
+# Only this many atoms, those best correlated with the residual, are looked at in each step...
+WATCHED = 256
 
-# Steps allowed for each atom that can be a member. On faces a path takes about one; only ties
-# among many atoms take several.
-STEPS_PER_MEMBER = 20
+# ... and after this many steps all atoms are. Where one should have joined that was not watched,
+# the steps are taken again with it.
+STRETCH = 16
+
+# Correlations may pass the penalty by this part of it, and of its first value, which is rounding.
+SLACK = 1e-12
+
+# Stretches allowed for each atom that can be a member. On faces a path takes two steps a member;
+# only ties among many atoms take more.
+STRETCHES_PER_MEMBER = 2
 
 
 def lasso(
@@ -185,26 +194,34 @@ class _Problem(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """Where the path of one row is."""
+    """Where the path of one row is: members, their factor, and the code."""
 
     member: Array  # (most_members,), atom numbers
     sign: Array  # (most_members,)
     code: Array  # (most_members,)
     weights: Array  # (most_members,), G^-1 s: change of the code as the penalty falls by one
-    factor: Array  # (most_members, most_members), L, lower, by rows
+    factor: Array  # (most_members, most_members), factor[j, i] = L[i, j]: by columns
+    trial: Array  # (most_members,), the row of L in the making
     row_part: Array  # (most_members,), L^-1 c
     sign_part: Array  # (most_members,), L^-1 s
+
+
+class _Watch(NamedTuple):
+    """The atoms that may join in the next steps. The first ``n_watched`` entries count."""
+
+    atom: Array  # (n_atoms,), atom numbers
+    place: Array  # (n_atoms,), where an atom is in this list; -1: not watched
     correlation: Array  # (n_atoms,), with the residual
     change: Array  # (n_atoms,), of the correlation as the penalty falls by one, negated
     distance: Array  # (n_atoms,), fall of the penalty until the atom joins
-    barred: Array  # (n_atoms,), infinity for members, zero atoms and dependent atoms, else 0
+    barred: Array  # (n_atoms,), infinity for members and atoms dependent on them, else 0
+    table: Array  # (most_members, n_atoms), gram[member, atom] at row slot[j] for member j
+    slot: Array  # (most_members,), row of the table of each member; free rows at the end
 
 
 @kernel()
-def _follow_all(correlations: Array, squares: Array, problem: Any, codes: Array) -> bool:
-    """Codes of all rows; False where a path was cut short."""
-    n_atoms, most = problem.gram.shape[0], problem.most_members
-    path = _Path(
+def _new_path(most: int) -> Any:
+    return _Path(
         np.zeros(most, np.int64),
         np.zeros(most),
         np.zeros(most),
@@ -212,67 +229,230 @@ def _follow_all(correlations: Array, squares: Array, problem: Any, codes: Array)
         np.zeros((most, most)),
         np.zeros(most),
         np.zeros(most),
-        np.zeros(n_atoms),
-        np.zeros(n_atoms),
-        np.zeros(n_atoms),
-        np.zeros(n_atoms),
+        np.zeros(most),
     )
+
+
+@kernel()
+def _new_watch(n_atoms: int, most: int) -> Any:
+    return _Watch(
+        np.zeros(n_atoms, np.int64),
+        np.full(n_atoms, -1),
+        np.zeros(n_atoms),
+        np.zeros(n_atoms),
+        np.zeros(n_atoms),
+        np.zeros(n_atoms),
+        np.zeros((most, n_atoms)),
+        np.arange(most),
+    )
+
+
+@kernel()
+def _follow_all(correlations: Array, squares: Array, problem: Any, codes: Array) -> bool:
+    """Codes of all rows; False where a path was cut short."""
+    n_atoms, most = problem.gram.shape[0], problem.most_members
+    path, saved = _new_path(most), _new_path(most)
+    watch = _new_watch(n_atoms, most)
+    before, after = np.zeros(n_atoms), np.zeros(n_atoms)
     complete = True
     for i in range(codes.shape[0]):
-        n_members, arrived = _follow(correlations[i], squares[i], problem, path)
-        for j in range(n_members):
-            codes[i, path.member[j]] = path.code[j]
+        n, arrived = _follow(
+            correlations[i], squares[i], problem, path, saved, watch, before, after
+        )
+        for j in range(n):
+            if path.code[j] * path.sign[j] > 0:  # else zero but for rounding
+                codes[i, path.member[j]] = path.code[j]
         complete = complete and arrived
     return complete
 
 
 @kernel()
-def _follow(start: Array, square: float, problem: Any, path: Any) -> Any:
+def _follow(
+    start: Array,
+    square: float,
+    problem: Any,
+    path: Any,
+    saved: Any,
+    watch: Any,
+    before: Array,
+    after: Array,
+) -> Any:
     """Follow the path of one row to its end: number of members, and whether it got there."""
-    path.correlation[:] = start
-    first = 0.0
-    for k in range(start.shape[0]):
-        path.barred[k] = 0.0 if problem.gram[k, k] > 0 else np.inf
-        first = max(first, abs(start[k]))
+    best = _best(start)
+    first = abs(start[best])
     floor = SMALLEST_PENALTY * first
     lowest = max(problem.penalty, floor)
-    now = first
-    if now <= lowest or square <= problem.tol * abs(problem.tol):
+    if first <= lowest or square <= problem.tol * abs(problem.tol):
         return 0, True
-    n = 0
-    joining = _best(path.correlation)
-    for step in range(STEPS_PER_MEMBER * (problem.most_members + 5)):
-        if joining >= 0:
-            n = _join(joining, start, problem, path, n)
-        _solve_weights(path, n)
-        _sum_rows(problem.gram, path.member, path.weights, n, path.change)
-        fall, joining = _next_to_join(path, now, problem.most_members > n)
+    before[:] = start
+    now, n = first, _join(best, np.sign(start[best]), start, problem, path, 0)
+    slack = SLACK * first
+    for _ in range(STRETCHES_PER_MEMBER * (problem.most_members + 5)):
+        _copy(path, saved, n)
+        n_watched = _choose_watched(before, problem, path, watch, n)
+        while True:
+            n_after, now_after, arrived, n_watched = _walk(
+                start, square, now, lowest, floor, problem, path, watch, n, n_watched
+            )
+            _sum_rows(problem.gram, path.member, path.code, n_after, after)
+            for k in range(start.shape[0]):
+                after[k] = start[k] - after[k]
+            limit = now_after + SLACK * now_after + slack
+            n_more = _watch_missed(after, limit, problem, watch, n_watched)
+            if n_more == n_watched:
+                break
+            n_watched = n_more
+            _copy(saved, path, n)
+            _fill(before, problem, path, watch, n, n_watched)
+        n, now = n_after, now_after
+        if arrived:
+            return n, True
+        before[:] = after
+    return n, False
+
+
+@kernel()
+def _copy(source: Any, target: Any, n: int) -> None:
+    target.member[:n] = source.member[:n]
+    target.sign[:n] = source.sign[:n]
+    target.code[:n] = source.code[:n]
+    target.row_part[:n] = source.row_part[:n]
+    target.sign_part[:n] = source.sign_part[:n]
+    for j in range(n):
+        target.factor[j, j:n] = source.factor[j, j:n]
+
+
+@kernel()
+def _choose_watched(correlation: Array, problem: Any, path: Any, watch: Any, n: int) -> int:
+    """Watch the atoms best correlated with the residual; their number."""
+    watch.place[:] = -1
+    size = np.abs(correlation)
+    n_atoms = size.shape[0]
+    for j in range(n):
+        size[path.member[j]] = -1.0
+    least = 0.0
+    if n_atoms > WATCHED + n:
+        least = np.partition(size, n_atoms - WATCHED)[n_atoms - WATCHED]
+    n_watched = 0
+    for k in range(n_atoms):
+        if size[k] >= least and problem.gram[k, k] > 0:
+            watch.atom[n_watched] = k
+            watch.place[k] = n_watched
+            n_watched += 1
+    _fill(correlation, problem, path, watch, n, n_watched)
+    return n_watched
+
+
+@kernel()
+def _watch_missed(
+    correlation: Array, limit: float, problem: Any, watch: Any, n_watched: int
+) -> int:
+    """Watch the atoms that should have joined but were not watched; the new number watched.
+
+    Members are watched or have a correlation of the penalty.
+    """
+    for k in range(correlation.shape[0]):
+        if abs(correlation[k]) > limit and watch.place[k] < 0 and problem.gram[k, k] > 0:
+            watch.atom[n_watched] = k
+            watch.place[k] = n_watched
+            n_watched += 1
+    return n_watched
+
+
+@kernel()
+def _fill(correlation: Array, problem: Any, path: Any, watch: Any, n: int, n_watched: int) -> None:
+    """Correlations of the watched atoms, and their products with the members."""
+    for i in range(n_watched):
+        watch.correlation[i] = correlation[watch.atom[i]]
+    _bar_members(path, watch, n, n_watched)
+    for j in range(n):
+        _fill_row(problem, path, watch, j, n_watched)
+
+
+@kernel()
+def _fill_row(problem: Any, path: Any, watch: Any, j: int, n_watched: int) -> None:
+    row, out, atom = problem.gram[path.member[j]], watch.table[watch.slot[j]], watch.atom
+    for i in range(n_watched):
+        out[i] = row[atom[i]]
+
+
+@kernel()
+def _bar_members(path: Any, watch: Any, n: int, n_watched: int) -> None:
+    watch.barred[:n_watched] = 0.0
+    for j in range(n):
+        place = watch.place[path.member[j]]
+        if place >= 0:
+            watch.barred[place] = np.inf
+
+
+@kernel()
+def _walk(
+    start: Array,
+    square: float,
+    now: float,
+    lowest: float,
+    floor: float,
+    problem: Any,
+    path: Any,
+    watch: Any,
+    n: int,
+    n_watched: int,
+) -> Any:
+    """Take some steps, as if only the watched atoms were there.
+
+    Returns the number of members, the penalty, whether the path came to its end, and the number
+    of watched atoms: a member that leaves is watched from then on.
+    """
+    for _ in range(STRETCH):
+        path.weights[:n] = path.sign_part[:n]
+        _solve_back(path.factor, path.weights, n)
+        _sum_rows(watch.table, watch.slot, path.weights, n, watch.change[:n_watched])
+        fall, joining = np.inf, -1
+        if n < problem.most_members:
+            fall, joining = _next_to_join(watch, now, n_watched)
         fall_out, leaving = _next_to_leave(path, n)
-        if fall_out <= fall:
-            fall, joining = fall_out, -1
-        else:
-            leaving = -1
         end = lowest
         if problem.tol >= 0:
             end = max(_penalty_at(problem.tol, square, path, n), lowest)
-        if now - fall <= end:
+        if now - min(fall, fall_out) <= end:
             # rounding alone can put the end behind us
-            _set_code(path, n, 0.0 if end == floor else min(end, now))
-            return n, True
-        now -= fall
-        for j in range(n):
-            path.code[j] += fall * path.weights[j]
-        for k in range(path.correlation.shape[0]):
-            path.correlation[k] -= fall * path.change[k]
-        if leaving >= 0:
-            n = _leave(leaving, problem, path, n)
-        if step % REFRESH == REFRESH - 1:
+            now = 0.0 if end == floor else min(end, now)
             _set_code(path, n, now)
-            _sum_rows(problem.gram, path.member, path.code, n, path.change)
-            for k in range(start.shape[0]):
-                path.correlation[k] = start[k] - path.change[k]
+            return n, now, True, n_watched
+        now -= min(fall, fall_out)
+        for j in range(n):
+            path.code[j] += min(fall, fall_out) * path.weights[j]
+        for i in range(n_watched):
+            watch.correlation[i] -= min(fall, fall_out) * watch.change[i]
+        if fall_out <= fall:
+            gone = path.member[leaving]
+            correlation = path.sign[leaving] * now
+            n = _leave(leaving, path, watch, n)
+            if watch.place[gone] < 0:
+                _watch_also(gone, correlation, problem, path, watch, n, n_watched)
+                n_watched += 1
+            # what depended on the members may not depend on those that are left
+            _bar_members(path, watch, n, n_watched)
+        else:
+            k = watch.atom[joining]
+            watch.barred[joining] = np.inf
+            more = _join(k, np.sign(watch.correlation[joining]), start, problem, path, n)
+            if more > n:
+                _fill_row(problem, path, watch, n, n_watched)
+            n = more
     _set_code(path, n, now)
-    return n, False
+    return n, now, False, n_watched
+
+
+@kernel()
+def _watch_also(
+    k: int, correlation: float, problem: Any, path: Any, watch: Any, n: int, n_watched: int
+) -> None:
+    watch.atom[n_watched] = k
+    watch.place[k] = n_watched
+    watch.correlation[n_watched] = correlation
+    for j in range(n):
+        watch.table[watch.slot[j], n_watched] = problem.gram[path.member[j], k]
 
 
 @kernel()
@@ -285,91 +465,87 @@ def _best(correlation: Array) -> int:
 
 
 @kernel()
-def _join(k: int, start: Array, problem: Any, path: Any, n: int) -> int:
+def _join(k: int, sign: float, start: Array, problem: Any, path: Any, n: int) -> int:
     """Add atom k to the members and a row to the factor, unless it depends on the members."""
-    row = path.factor[n]
-    own = problem.gram[k]
+    row, own = path.trial, problem.gram[k]
     for j in range(n):
         row[j] = own[path.member[j]]
-    square = own[k]
-    row_part, sign_part = start[k], np.sign(path.correlation[k])
     for j in range(n):
-        before = path.factor[j]
-        value = row[j]
-        for i in range(j):
-            value -= before[i] * row[i]
-        row[j] = value / before[j]
+        value = row[j] / path.factor[j, j]
+        row[j] = value
+        rest, column = row[j + 1 : n], path.factor[j, j + 1 : n]
+        for i in range(rest.shape[0]):
+            rest[i] -= value * column[i]
+    square, row_part, sign_part = own[k], start[k], sign
     for j in range(n):
         square -= row[j] * row[j]
         row_part -= row[j] * path.row_part[j]
         sign_part -= row[j] * path.sign_part[j]
-    path.barred[k] = np.inf
     if square <= problem.dependence * own[k]:
         return n
-    row[n] = np.sqrt(square)
-    path.row_part[n] = row_part / row[n]
-    path.sign_part[n] = sign_part / row[n]
+    length = np.sqrt(square)
+    for j in range(n):
+        path.factor[j, n] = row[j]
+    path.factor[n, n] = length
+    path.row_part[n] = row_part / length
+    path.sign_part[n] = sign_part / length
     path.member[n] = k
-    path.sign[n] = np.sign(path.correlation[k])
+    path.sign[n] = sign
     path.code[n] = 0.0
     return n + 1
 
 
 @kernel()
-def _leave(gone: int, problem: Any, path: Any, n: int) -> int:
+def _leave(gone: int, path: Any, watch: Any, n: int) -> int:
     """Take member number ``gone`` out, and bring the factor back to lower form by rotations."""
-    L = path.factor
+    free = watch.slot[gone]
     for i in range(gone, n - 1):
         path.member[i] = path.member[i + 1]
         path.sign[i] = path.sign[i + 1]
         path.code[i] = path.code[i + 1]
-        L[i, : i + 2] = L[i + 1, : i + 2]
+        watch.slot[i] = watch.slot[i + 1]
+    watch.slot[n - 1] = free
+    for j in range(n):  # row ``gone`` of L goes, those below move up
+        column = path.factor[j]
+        for i in range(max(gone, j - 1), n - 1):
+            column[i] = column[i + 1]
     for i in range(gone, n - 1):
-        # columns i and i + 1 of row i: the second becomes zero
-        length = np.hypot(L[i, i], L[i, i + 1])
-        cosine, sine = L[i, i] / length, L[i, i + 1] / length
-        for j in range(i, n - 1):
-            a, b = L[j, i], L[j, i + 1]
-            L[j, i] = cosine * a + sine * b
-            L[j, i + 1] = cosine * b - sine * a
+        # rotate columns i and i + 1, so that row i has no entry in the second
+        left, right = path.factor[i, i : n - 1], path.factor[i + 1, i : n - 1]
+        length = np.hypot(left[0], right[0])
+        cosine, sine = left[0] / length, right[0] / length
+        for j in range(left.shape[0]):
+            a, b = left[j], right[j]
+            left[j] = cosine * a + sine * b
+            right[j] = cosine * b - sine * a
         for part in (path.row_part, path.sign_part):
             a, b = part[i], part[i + 1]
             part[i] = cosine * a + sine * b
             part[i + 1] = cosine * b - sine * a
-    # what depended on the members may not depend on those that are left
-    for k in range(path.barred.shape[0]):
-        path.barred[k] = 0.0 if problem.gram[k, k] > 0 else np.inf
-    for j in range(n - 1):
-        path.barred[path.member[j]] = np.inf
     return n - 1
 
 
 @kernel()
-def _solve_weights(path: Any, n: int) -> None:
-    path.weights[:n] = path.sign_part[:n]
-    _solve_back(path.factor, path.weights, n)
-
-
-@kernel()
 def _set_code(path: Any, n: int, penalty: float) -> None:
-    """Code at a penalty, from the factor; a coefficient that rounding turned round is zero."""
+    """Code at a penalty, from the factor.
+
+    An atom that has just joined can have the wrong sign by rounding. That stays: members would
+    otherwise no longer have correlations of the penalty, and the error would grow.
+    """
     for j in range(n):
         path.code[j] = path.row_part[j] - penalty * path.sign_part[j]
     _solve_back(path.factor, path.code, n)
-    for j in range(n):
-        if path.code[j] * path.sign[j] < 0:
-            path.code[j] = 0.0
 
 
 @kernel()
 def _solve_back(factor: Array, values: Array, n: int) -> None:
     """Solve L' x = values in place."""
     for j in range(n - 1, -1, -1):
-        row = factor[j]
-        value = values[j] / row[j]
-        values[j] = value
-        for i in range(j):
-            values[i] -= value * row[i]
+        known, column = values[j + 1 : n], factor[j, j + 1 : n]
+        value = values[j]
+        for i in range(known.shape[0]):
+            value -= column[i] * known[i]
+        values[j] = value / factor[j, j]
 
 
 @kernel()
@@ -398,26 +574,22 @@ def _sum_rows(gram: Array, member: Array, weights: Array, n: int, out: Array) ->
 
 
 @kernel()
-def _next_to_join(path: Any, now: float, room: bool) -> Any:
-    """How far the penalty falls until an atom's correlation meets it, and which atom's."""
-    correlation, change, distance, barred = (
-        path.correlation, path.change, path.distance, path.barred,
-    )  # fmt: skip
-    if not room:
-        return np.inf, -1
-    for k in range(distance.shape[0]):
+def _next_to_join(watch: Any, now: float, n_watched: int) -> Any:
+    """How far the penalty falls until an atom's correlation meets it, and whose in the list."""
+    correlation, change = watch.correlation[:n_watched], watch.change[:n_watched]
+    distance, barred = watch.distance[:n_watched], watch.barred[:n_watched]
+    for i in range(n_watched):
         # at or past the penalty by rounding or a tie: joins at once, if it does not turn back
-        up = max(now - correlation[k], 0.0) / max(1 - change[k], 0.0)
-        down = max(now + correlation[k], 0.0) / max(1 + change[k], 0.0)
-        up = up if change[k] < 1 else np.inf
-        down = down if change[k] > -1 else np.inf
-        distance[k] = min(up, down) + barred[k]
-    best = 0
-    least = distance[0]
-    for k in range(distance.shape[0]):
-        if distance[k] < least:
-            best, least = k, distance[k]
-    return least, best
+        up = max(now - correlation[i], 0.0) / (1 - change[i])
+        down = max(now + correlation[i], 0.0) / (1 + change[i])
+        up = up if change[i] < 1 else np.inf
+        down = down if change[i] > -1 else np.inf
+        distance[i] = min(up, down) + barred[i]
+    least, which = np.inf, -1
+    for i in range(n_watched):
+        if distance[i] < least:
+            least, which = distance[i], i
+    return least, which
 
 
 @kernel()

@@ -108,7 +108,7 @@ def learn_ksvd(
     atoms = _unit(atoms.astype(X.dtype))
     n_nonzero = min(n_nonzero, *atoms.shape)
     update_atoms = update_exactly if update == "exact" else update_approximately
-    untried = X.any(axis=1)
+    untried: NDArray[np.bool_] = np.any(X, axis=1)
     objective = np.empty(n_iterations)
     with single_threaded_blas():
         for iteration in range(n_iterations):

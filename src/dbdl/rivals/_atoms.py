@@ -3,7 +3,7 @@
 Minimises over atoms (n_atoms, n_features) of unit norm
 
     1/2 tr(gram @ atoms @ atoms.T) - tr(cross @ atoms.T)
-        + incoherence / 2 * sum over pairs of blocks ||atoms_b @ atoms_c.T||^2
+        + 1/2 sum over pairs k < l of incoherence[k, l] (atoms_k . atoms_l)^2
 
 with ``gram = codes.T @ codes`` and ``cross = codes.T @ X``: half the squared residual of
 ``X ~ codes @ atoms`` but for a constant. Atoms are updated one after another, each given the
@@ -11,7 +11,7 @@ newest others (block coordinate descent; Mairal, Bach, Ponce and Sapiro 2010). O
 first line is linear in one atom, so each update is its exact minimum, and the objective cannot
 rise.
 
-The incoherence of an atom is d M d with M the sum of outer products of the atoms of other blocks.
+The incoherence of an atom is d M d with M the weighted sum of outer products of other atoms.
 On the sphere that is d (M - bound I) d plus a constant, with any bound of the largest eigenvalue
 of M; this form is concave and lies under its tangent at the old atom, so the minimum of the
 tangent does not raise the objective, either.
@@ -43,7 +43,7 @@ def update_atoms(
     gram: Floats,
     cross: Floats,
     blocks: Sequence[slice],
-    incoherence: float = 0.0,
+    incoherence: float | Floats = 0.0,
     n_passes: int = 1,
 ) -> Floats:
     """One or more passes over all atoms, block by block.
@@ -55,8 +55,10 @@ def update_atoms(
     gram : ndarray of shape (n_atoms, n_atoms)
     cross : ndarray of shape (n_atoms, n_features)
     blocks : sequence of slice
-        Blocks of atoms: the atoms of a class. Blocks repel each other, not the atoms in one.
-    incoherence : float, default=0
+        Blocks of atoms: the atoms of a class. Atoms in one block do not repel each other.
+    incoherence : float or ndarray of shape (n_atoms, n_atoms), default=0
+        Weight of all pairs of atoms in different blocks, or of each pair (not negative,
+        symmetric); weights within a block are not looked at.
     n_passes : int, default=1
 
     Returns
@@ -64,14 +66,16 @@ def update_atoms(
     atoms : ndarray of shape (n_atoms, n_features)
     """
     atoms = np.array(atoms, order="C")
-    overlap = atoms @ atoms.T if incoherence > 0 else None
+    repel = bool(np.any(incoherence))
+    overlap = atoms @ atoms.T if repel else None
     floor = NO_PULL[atoms.dtype.name]
     for _ in range(n_passes):
         for block in blocks:
             own = atoms[block]
             pull = cross[block] - gram[block] @ atoms
             if overlap is not None:
-                pull += incoherence * _repulsion(atoms, overlap, block)
+                weights = incoherence[block] if isinstance(incoherence, np.ndarray) else incoherence
+                pull += _repulsion(atoms, overlap, weights, block)
             _update_block(own, np.ascontiguousarray(gram[block, block]), pull, floor)
             if overlap is not None:
                 overlap[block] = own @ atoms.T
@@ -79,13 +83,13 @@ def update_atoms(
     return atoms
 
 
-def _repulsion(atoms: Floats, overlap: Floats, block: slice) -> Floats:
+def _repulsion(atoms: Floats, overlap: Floats, weights: float | Floats, block: slice) -> Floats:
     """Minus the gradient at each atom of a block of d (M - bound I) d / 2."""
-    from_others = overlap[block].copy()
+    from_others = weights * overlap[block]
     from_others[:, block] = 0
     # the largest sum of absolute values of a row bounds every eigenvalue
-    bound = np.abs(overlap).sum(axis=1).max()
-    repulsion: Floats = bound * atoms[block] - from_others @ atoms
+    bound = np.abs(overlap).sum(axis=1).max() * np.max(weights, axis=-1, keepdims=True)
+    repulsion: Floats = bound.astype(atoms.dtype) * atoms[block] - from_others @ atoms
     return repulsion
 
 
@@ -118,7 +122,7 @@ def _update_block(atoms: Array, gram: Array, pull: Array, floor: float) -> None:
 def atoms_objective(
     atoms: Floats, gram: Floats, cross: Floats, blocks: Sequence[slice], incoherence: float = 0.0
 ) -> float:
-    """What `update_atoms` lowers."""
+    """What `update_atoms` lowers, with one weight for all pairs."""
     overlap = (atoms @ atoms.T).astype(np.float64)
     value = 0.5 * np.vdot(gram, overlap) - np.sum(cross * atoms, dtype=np.float64)
     return float(value + 0.5 * incoherence * pairwise_overlap(overlap, blocks))

@@ -28,6 +28,20 @@ def lasso_loss(
     return loss
 
 
+def loss_near_mean(
+    X: Floats, atoms: Floats, mean: Floats, penalty: float, mean_weight: float
+) -> Scores:
+    """Least ``||x - a @ atoms||^2 + penalty ||a||_1 + mean_weight ||a - mean||^2`` of each row.
+
+    The pull to the mean code is a residual, too: of as many features more as there are atoms.
+    """
+    root = np.sqrt(mean_weight)
+    target = np.broadcast_to(root * mean, (len(X), len(atoms)))
+    rows = np.hstack([X, target]).astype(X.dtype)
+    taller = np.hstack([atoms, root * np.eye(len(atoms))]).astype(X.dtype)
+    return lasso_loss(rows, taller, penalty, residual_weight=1.0)
+
+
 def class_residuals(X: Floats, codes: Floats, atoms: Floats, blocks: Sequence[slice]) -> Scores:
     """Squared norm of each row less the part of its code over the atoms of each class.
 

@@ -65,7 +65,7 @@ def learn_copar(
     penalty: float,
     incoherence: float,
     n_iterations: int,
-    start: Start = "rows",
+    start: Start = "pca",
     rule: Rule = "local",
     test_penalty: float = 0.001,
     seed: int = 0,
@@ -222,8 +222,8 @@ class CoparClassifier(RivalClassifier):
     incoherence : float, default=0.001
         :math:`\eta`.
     n_iterations : int, default=15
-    start : {"pca", "rows"}, default="rows"
-        First atoms of a class: rows of it at random, or its principal directions (not centred).
+    start : {"pca", "rows"}, default="pca"
+        First atoms of a class: its principal directions (not centred), or rows of it at random.
         Shared atoms start at the principal directions of all rows.
     rule : {"local", "global"}, default="local"
     test_penalty : float, default=0.001
@@ -287,7 +287,7 @@ class CoparClassifier(RivalClassifier):
         penalty: float = 0.001,
         incoherence: float = 0.001,
         n_iterations: int = 15,
-        start: Start = "rows",
+        start: Start = "pca",
         rule: Rule = "local",
         test_penalty: float = 0.001,
         calibrate: bool = True,

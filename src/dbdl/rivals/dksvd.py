@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from dbdl._threads import run_blocks
-from dbdl.learn.ksvd import code_rows, start_atoms
+from dbdl.coding.omp import Selection
+from dbdl.learn.ksvd import Update, code_rows, start_atoms
 from dbdl.learn.labels import one_hot, ridge_label_atoms
 from dbdl.model.state import Floats
 from dbdl.rivals._base import Classes, RivalClassifier
 from dbdl.rivals.ksvd import (
     LABELLED_CONSTRAINTS,
-    N_NONZERO,
     KSVDModel,
     Learning,
     run_ksvd,
@@ -37,7 +37,9 @@ def learn_class_atoms(
     seed: int,
     n_threads: int = 1,
 ) -> tuple[Floats, Classes]:
-    """K-SVD on the rows of each class alone.
+    """K-SVD on the rows of each class alone, with at most half of its atoms for a row.
+
+    With all of them codes would not be sparse, and the atoms any basis of the span of the rows.
 
     Returns
     -------
@@ -45,12 +47,13 @@ def learn_class_atoms(
         Class after class.
     class_of_atom : ndarray of shape (n_atoms,)
     """
-    learning = replace(learning, n_iterations=START_ITERATIONS)
 
     def learn(c: int) -> Floats:
         own = np.ascontiguousarray(X[class_of_row == c])
         start = start_atoms(own, n_atoms_per_class, np.random.default_rng([seed, c]))
-        return run_ksvd(own, start, learning, 1)[0] if len(start) else start
+        n_nonzero = min(learning.n_nonzero, max(1, len(start) // 2))
+        settings = replace(learning, n_nonzero=n_nonzero, n_iterations=START_ITERATIONS)
+        return run_ksvd(own, start, settings, 1)[0] if len(start) else start
 
     atoms = run_blocks(learn, range(n_classes), n_threads)
     return np.vstack(atoms), np.repeat(np.arange(n_classes), [len(own) for own in atoms])
@@ -164,13 +167,14 @@ class DKSVDClassifier(RivalClassifier):
     n_atoms_per_class : int, default=15
         Atoms of each class to start from; a class with fewer different rows gets as many as it
         has.
-    n_nonzero : int, default=30
-        :math:`t`, the non-zeros of a code; at most as many as atoms or features.
+    n_nonzero : int, default=None
+        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
+        or a quarter of the features where that is less.
     n_iterations : int, default=50
         Rounds of coding and updating.
     label_weight : float, default=0.001
         :math:`\kappa`.
-    penalty : float, default=0.01
+    penalty : float, default=0.1
         Of the ridge regression that :math:`W` starts from, for rows of unit norm.
     update : {"approximate", "exact"}, default="approximate"
         Update of an atom and its coefficients, see `dbdl.rivals.ksvd.KSVDDictionary`.
@@ -223,12 +227,12 @@ class DKSVDClassifier(RivalClassifier):
         self,
         n_atoms_per_class: int = 15,
         *,
-        n_nonzero: int = N_NONZERO,
+        n_nonzero: int | None = None,
         n_iterations: int = 50,
         label_weight: float = 0.001,
-        penalty: float = 0.01,
-        update: str = "approximate",
-        selection: str = "orthogonal",
+        penalty: float = 0.1,
+        update: Update = "approximate",
+        selection: Selection = "orthogonal",
         calibrate: bool = True,
         normalize: bool = True,
         n_jobs: int | None = None,
@@ -256,7 +260,7 @@ class DKSVDClassifier(RivalClassifier):
             self.n_atoms_per_class,
             self.label_weight,
             self.penalty,
-            Learning.of(self),
+            Learning.of(self, X.shape[1]),
             seed,
             n_threads,
         )

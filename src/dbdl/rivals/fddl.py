@@ -18,7 +18,7 @@ from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
-from dbdl.rivals._class_codes import class_residuals, lasso_loss, squared_norms, total_square
+from dbdl.rivals._class_codes import class_residuals, loss_near_mean, squared_norms, total_square
 
 Rule = Literal["global", "local"]
 
@@ -52,7 +52,9 @@ class FDDLModel:
             return -self._global_loss(X, n_threads)
 
         def loss(c: int) -> NDArray[np.float64]:
-            return self._local_loss(X, c)
+            own = self.blocks[c]
+            mean = self.mean_codes[c, own]
+            return loss_near_mean(X, self.atoms[own], mean, self.test_penalty, self.mean_weight)
 
         return -np.column_stack(run_blocks(loss, range(len(self.blocks)), n_threads))
 
@@ -63,15 +65,6 @@ class FDDLModel:
         for c, mean in enumerate(self.mean_codes):
             loss[:, c] += self.mean_weight * squared_norms(codes - mean)
         return loss
-
-    def _local_loss(self, X: Floats, c: int) -> NDArray[np.float64]:
-        # The pull to the mean code is a residual, too: of as many features more as there are atoms.
-        block, root = self.blocks[c], np.sqrt(self.mean_weight)
-        own = self.atoms[block]
-        mean = np.broadcast_to(root * self.mean_codes[c, block], (len(X), len(own)))
-        rows = np.hstack([X, mean]).astype(X.dtype)
-        atoms = np.hstack([own, root * np.eye(len(own))]).astype(X.dtype)
-        return lasso_loss(rows, atoms, self.test_penalty, residual_weight=1.0)
 
 
 def learn_fddl(
@@ -199,12 +192,14 @@ class FisherCodes:
         return gram, cross
 
     def objective(self, codes: Floats, atoms: Floats, penalty: float) -> float:
-        """Objective of `FDDLClassifier`, residuals computed directly."""
+        """Objective of `FDDLClassifier`; residuals are computed directly, since sums cancel."""
         value = total_square(self.X - codes @ atoms)
         for rows, block in zip(self.class_rows, self.blocks, strict=True):
-            part = codes[:, block] @ atoms[block]
-            part[rows] -= self.X[rows]
-            value += total_square(part)
+            value += total_square(self.X[rows] - codes[rows, block] @ atoms[block])
+            others = codes[:, block].copy()
+            others[rows] = 0
+            # squares alone, nothing to cancel: the small Gram matrix will do
+            value += float(np.sum((others @ (atoms[block] @ atoms[block].T)) * others, dtype=float))
         return value + penalty * float(np.abs(codes).sum(dtype=np.float64)) + self.scatter(codes)
 
     def scatter(self, codes: Floats) -> float:

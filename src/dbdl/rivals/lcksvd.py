@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options
 
+from dbdl.coding.omp import Selection
+from dbdl.learn.ksvd import Update
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
 from dbdl.rivals._base import Classes, RivalClassifier
 from dbdl.rivals.dksvd import learn_class_atoms, learn_joint_atoms
 from dbdl.rivals.ksvd import (
     LABELLED_CONSTRAINTS,
-    N_NONZERO,
     KSVDModel,
     Learning,
     warn_if_clipped,
@@ -136,15 +137,16 @@ class LCKSVDClassifier(RivalClassifier):
         Atoms of each class; a class with fewer different rows gets as many as it has.
     variant : {1, 2}, default=2
         LC-KSVD1 or LC-KSVD2.
-    n_nonzero : int, default=30
-        :math:`t`, the non-zeros of a code; at most as many as atoms or features.
+    n_nonzero : int, default=None
+        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
+        or a quarter of the features where that is less.
     n_iterations : int, default=50
         Rounds of coding and updating.
     consistency_weight : float, default=0.0001
         :math:`\upsilon`.
     label_weight : float, default=0.0001
         :math:`\kappa`; not used by variant 1.
-    penalty : float, default=0.01
+    penalty : float, default=0.1
         Of the ridge regressions, for rows of unit norm.
     update : {"approximate", "exact"}, default="approximate"
         Update of an atom and its coefficients, see `dbdl.rivals.ksvd.KSVDDictionary`.
@@ -204,13 +206,13 @@ class LCKSVDClassifier(RivalClassifier):
         n_atoms_per_class: int = 15,
         *,
         variant: Variant = 2,
-        n_nonzero: int = N_NONZERO,
+        n_nonzero: int | None = None,
         n_iterations: int = 50,
         consistency_weight: float = 0.0001,
         label_weight: float = 0.0001,
-        penalty: float = 0.01,
-        update: str = "approximate",
-        selection: str = "orthogonal",
+        penalty: float = 0.1,
+        update: Update = "approximate",
+        selection: Selection = "orthogonal",
         calibrate: bool = True,
         normalize: bool = True,
         n_jobs: int | None = None,
@@ -241,7 +243,7 @@ class LCKSVDClassifier(RivalClassifier):
             self.consistency_weight,
             self.label_weight,
             self.penalty,
-            Learning.of(self),
+            Learning.of(self, X.shape[1]),
             seed,
             self.variant,
             n_threads,

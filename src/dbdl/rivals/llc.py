@@ -173,7 +173,7 @@ class LLCClassifier(RivalClassifier):
         Nearest atoms that code a row; at most all.
     locality : float, default=1e-4
         :math:`\beta`.
-    penalty : float, default=0.001
+    penalty : float, default=0.1
         :math:`\lambda`.
     n_iterations : int, default=30
         Of k-means, at most.
@@ -229,7 +229,7 @@ class LLCClassifier(RivalClassifier):
         codebook: Codebook = "class",
         n_nonzero: int = 70,
         locality: float = 1e-4,
-        penalty: float = 0.001,
+        penalty: float = 0.1,
         n_iterations: int = 30,
         calibrate: bool = True,
         normalize: bool = True,
