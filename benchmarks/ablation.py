@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.problems import Split, splits
+from dbdl.backends import NumbaBackend
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import LabelSettings, Task, choose_on_held_out_rows, learn_ensemble
 from dbdl.learn.held_out import Coder, every_coder, lengths_for
@@ -74,7 +75,7 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
     if len(coders) > 1:
         coder = choose_on_held_out_rows(task, coders, 2).coder
     members = learn_ensemble(task, coder, 2)
-    scores = sum(m.encode(split.X_test, coder, 2) @ m.label_atoms for m in members)
+    scores = sum(m.encode(split.X_test, coder, NumbaBackend(2)) @ m.label_atoms for m in members)
     right = classes[scores.argmax(axis=1)] == split.y_test
     return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
 

@@ -22,9 +22,9 @@ MAY_IMPORT = {
         "learn", "sampler", "model", "backends", "coding", "draws", "_threads",
     },
     "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
-    "rivals": {"estimators", "learn", "model", "coding", "draws", "_threads"},
+    "rivals": {"estimators", "learn", "model", "backends", "coding", "draws", "_threads"},
     "registry": {"estimators", "rivals"},
-    "experiments": {"registry", "estimators", "learn"},
+    "experiments": {"registry", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators"},
 }  # fmt: skip
 

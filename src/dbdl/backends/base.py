@@ -7,19 +7,24 @@ GPU or a cluster fits behind the same verbs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from dbdl._threads import block_slices, run_blocks
+from dbdl.coding.omp import Selection, encode, gram_matrix
 from dbdl.draws import Key, fill_logit_betas
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.joint import log_large_terms
 from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.ridge import ridge
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums
 
@@ -49,6 +54,13 @@ class Data:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.n_rows)
+
+
+class Paths(Protocol):
+    """Greedy paths of rows."""
+
+    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
+        """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
 
 
 class Backend(Protocol):
@@ -119,6 +131,24 @@ class Backend(Protocol):
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
         """Codes over the atoms in ``kept`` alone."""
 
+    def pursue(
+        self,
+        X: Floats,
+        atoms: Floats,
+        gram: Floats | None,
+        lengths: Sequence[int],
+        selection: Selection,
+    ) -> Paths:
+        """Greedy paths of new rows over published atoms, as `dbdl.coding.omp.encode`."""
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression on published codes, as `dbdl.model.ridge.ridge`."""
+
+    def lane(self) -> AbstractContextManager[Any]:
+        """Give the calls inside a lane of their own, so that chains overlap."""
+
     def put(self, array: Floats) -> Any:
         """Put an array where the backend's arrays live."""
 
@@ -186,6 +216,29 @@ class HostBackend:
     def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
         """Codes over the atoms in ``kept`` alone."""
         return codes.keep(kept, n_atoms)
+
+    def pursue(
+        self,
+        X: Floats,
+        atoms: Floats,
+        gram: Floats | None,
+        lengths: Sequence[int],
+        selection: Selection,
+    ) -> Paths:
+        """Greedy paths of new rows over published atoms."""
+        if gram is None:
+            gram = gram_matrix(atoms, self.n_threads)
+        return encode(X, atoms, gram, lengths, selection, None, self.n_threads)
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression on published codes."""
+        return ridge(codes, target, penalty)
+
+    def lane(self) -> AbstractContextManager[Any]:
+        """Do nothing: threads overlap as they are."""
+        return nullcontext()
 
     def put(self, array: Floats) -> Floats:
         """Return the array: it is where it should be."""

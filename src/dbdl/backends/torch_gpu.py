@@ -13,7 +13,7 @@ chain on the GPU sees the random words of a chain on the CPU.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,14 +58,14 @@ class TorchBackend:
 
     Attributes
     ----------
-    device : str
-        A device of PyTorch: "cuda", "cuda:1"; "cpu" runs the kernels in Triton's interpreter.
     n_threads : int
         Of the little that is left to the host.
+    device : str
+        A device of PyTorch: "cuda", "cuda:1"; "cpu" runs the kernels in Triton's interpreter.
     """
 
-    device: str = "cuda"
     n_threads: int = 1
+    device: str = "cuda"
 
     # ------------------------------------------------------------------------------ to and fro
 
@@ -97,19 +97,25 @@ class TorchBackend:
         """Codes over the atoms in ``kept`` alone."""
         return codes[:, self.put(kept)].contiguous()
 
+    def lane(self) -> AbstractContextManager[Any]:
+        """Give the calls inside a stream of their own, so that chains overlap."""
+        if not self.device.startswith("cuda"):
+            return nullcontext()
+        return torch.cuda.stream(torch.cuda.Stream(self.device))
+
     # -------------------------------------------------------------------------------- the codes
 
-    def start(self, data: DeviceData, atoms: Tensor, n_nonzero: int) -> Tensor:
+    def start(self, data: Any, atoms: Tensor, n_nonzero: int) -> Tensor:
         """Codes of the rows by matching pursuit."""
         with exact_products():
-            pursuit = pursue(data.X, atoms, atoms @ atoms.T, n_nonzero, "forward")
-            return pursuit.codes([n_nonzero], len(atoms))
+            gram = atoms @ atoms.T
+        return pursue(data.X, atoms, gram, [n_nonzero], "forward").codes([0], len(atoms))
 
     def sweep(
         self,
         key: Key,
         number: int,
-        data: DeviceData,
+        data: Any,
         codes: Tensor,
         parameters: Parameters,
         scan: Scan,
@@ -146,13 +152,13 @@ class TorchBackend:
         )
         return codes, self._sums(data, codes, square)
 
-    def usage(self, data: DeviceData, codes: Tensor, parameters: Parameters) -> UsageSums:
+    def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
         """Sums of given codes."""
         with exact_products():
             residual = torch.addmm(data.X, codes, parameters.atoms, alpha=-1)
         return self._sums(data, codes, residual.double().square().sum(dim=1))
 
-    def _sums(self, data: DeviceData, codes: Tensor, square: Tensor) -> UsageSums:
+    def _sums(self, data: Any, codes: Tensor, square: Tensor) -> UsageSums:
         strengths = codes.double().square()
         with exact_products():
             count = data.one_hot @ (codes != 0).float()
@@ -168,7 +174,7 @@ class TorchBackend:
     # -------------------------------------------------------------------------------- the atoms
 
     def gather(
-        self, data: DeviceData, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
+        self, data: Any, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
         """Sums for the draw of the atoms."""
         wide = codes.double()
@@ -229,7 +235,7 @@ class TorchBackend:
         self,
         key: Key,
         number: int,
-        data: DeviceData,
+        data: Any,
         sums: UsageSums,
         births: NDArray[np.int64],
         priors: Priors,
@@ -255,7 +261,7 @@ class TorchBackend:
         return logit
 
     def log_large_terms(
-        self, parameters: Parameters, sums: UsageSums, data: DeviceData, priors: Priors
+        self, parameters: Parameters, sums: UsageSums, data: Any, priors: Priors
     ) -> float:
         """Log density of usage, selection probabilities and atoms (`dbdl.model.joint`)."""
         logit: Any = parameters.selection_logit
@@ -273,6 +279,34 @@ class TorchBackend:
         n_atoms, n_features = atoms.shape
         square = prior.precision * float(atoms.double().square().sum())
         return 0.5 * (n_atoms * n_features * (np.log(prior.precision) - LOG_2PI) - square)
+
+    # ------------------------------------------------------------------------- what is published
+
+    def pursue(
+        self,
+        X: Floats,
+        atoms: Floats,
+        gram: Floats | None,
+        lengths: Sequence[int],
+        selection: Selection,
+    ) -> DevicePursuit:
+        """Greedy paths of new rows over published atoms."""
+        dictionary = self.put(atoms)
+        with exact_products():
+            return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, selection)
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression on published codes, by the smaller of the two Gram matrices."""
+        parts = (codes.indptr, codes.indices, codes.data.astype(np.float64))
+        dense = torch.sparse_csr_tensor(*map(torch.from_numpy, parts), size=codes.shape)
+        C, H = dense.to(self.device).to_dense(), self.put(target)
+        few_atoms = C.shape[1] <= C.shape[0]
+        gram = C.T @ C if few_atoms else C @ C.T
+        gram.diagonal().add_(penalty)
+        solved = torch.cholesky_solve(C.T @ H if few_atoms else H, torch.linalg.cholesky(gram))
+        return self.to_host(solved if few_atoms else C.T @ solved)
 
 
 @contextmanager
@@ -295,6 +329,8 @@ class DevicePursuit:
 
     Attributes
     ----------
+    lengths : tuple of int
+        Lengths that were asked for.
     order : Tensor of shape (n_rows, n_nonzero), int32
         Atoms in the order in which they were chosen.
     weights : Tensor of shape (n_rows, n_nonzero)
@@ -304,35 +340,35 @@ class DevicePursuit:
     n_chosen : Tensor of shape (n_rows,)
     """
 
+    lengths: tuple[int, ...]
     order: Tensor
     weights: Tensor
     factor: Tensor
     n_chosen: Tensor
 
-    def coefficients(self, lengths: Sequence[int]) -> Tensor:
+    def coefficients(self, which: Sequence[int]) -> Tensor:
         """Coefficients (n_rows, n_nonzero) of the chosen atoms: the mean over path lengths."""
         longest = self.weights.shape[1]
         total = torch.zeros_like(self.weights)
         place = torch.arange(longest, device=self.weights.device)
-        for length in lengths:
-            n = min(length, longest)
+        for number in which:
+            n = self.lengths[number]
             weights = self.weights[:, :n] * (place[:n] < self.n_chosen[:, None])
             upper = self.factor[:, :n, :n].transpose(1, 2)
             solved = torch.linalg.solve_triangular(upper, weights[:, :, None], upper=True)
             total[:, :n] += solved[:, :, 0]
-        return total / len(lengths)
+        return total / len(which)
 
-    def codes(self, lengths: Sequence[int], n_atoms: int) -> Tensor:
-        """Dense codes (n_rows, n_atoms)."""
+    def codes(self, which: Sequence[int], n_atoms: int) -> Tensor:
+        """Dense codes (n_rows, n_atoms) on the device."""
         codes = self.weights.new_zeros(len(self.weights), n_atoms)
-        return codes.scatter_add_(1, self.order.long(), self.coefficients(lengths))
+        return codes.scatter_add_(1, self.order.long(), self.coefficients(which))
 
-    def to_csr(self, lengths: Sequence[int], n_atoms: int) -> csr_matrix:
+    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
         """Codes (n_rows, n_atoms) on the host, columns sorted."""
-        coefficients = self.coefficients(lengths)
-        n_entries = min(max(lengths), self.order.shape[1])
+        n_entries = max(self.lengths[number] for number in which)
         atom, place = torch.sort(self.order[:, :n_entries], dim=1)
-        value = torch.gather(coefficients[:, :n_entries], 1, place)
+        value = torch.gather(self.coefficients(which)[:, :n_entries], 1, place)
         chosen = place < self.n_chosen[:, None]
         row_start = torch.cat([chosen.new_zeros(1, dtype=torch.int64), chosen.sum(1).cumsum(0)])
         parts = (value[chosen], atom[chosen], row_start)
@@ -341,55 +377,56 @@ class DevicePursuit:
 
 
 def pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, n_nonzero: int, selection: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
 ) -> DevicePursuit:
     """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
-    n_nonzero = min(n_nonzero, *atoms.shape)
-    row_bytes = n_nonzero * len(atoms) * X.element_size()
-    n_rows = max(PURSUIT_BYTES // max(row_bytes, 1), 1)
-    parts: list[DevicePursuit] = []
+    row_bytes = max(lengths) * len(atoms) * X.element_size()
+    n_rows = max(PURSUIT_BYTES // row_bytes, 1)
+    parts = [_pursue(X[:0], atoms, gram, lengths, selection)]
     first = 0
     while first < len(X):
         try:
-            parts.append(_pursue(X[first : first + n_rows], atoms, gram, n_nonzero, selection))
+            parts.append(_pursue(X[first : first + n_rows], atoms, gram, lengths, selection))
             first += n_rows
         except torch.cuda.OutOfMemoryError:
             if n_rows == 1:
                 raise
             n_rows = (n_rows + 1) // 2
-    if not parts:
-        parts = [_pursue(X, atoms, gram, n_nonzero, selection)]
-    return DevicePursuit(*(torch.cat([getattr(p, name) for p in parts]) for name in vars(parts[0])))
+    names = ("order", "weights", "factor", "n_chosen")
+    joined = (torch.cat([getattr(part, name) for part in parts]) for name in names)
+    return DevicePursuit(tuple(lengths), *joined)
 
 
 def _pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, n_nonzero: int, selection: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
 ) -> DevicePursuit:
-    n_rows, n_atoms = len(X), len(atoms)
-    with exact_products():
-        correlations = X @ atoms.T
+    n_rows, n_atoms, n_nonzero = len(X), len(atoms), max(lengths)
     found = DevicePursuit(
+        tuple(lengths),
         X.new_zeros(n_rows, n_nonzero, dtype=torch.int32),
         X.new_zeros(n_rows, n_nonzero),
         torch.eye(n_nonzero, dtype=X.dtype, device=X.device).repeat(n_rows, 1, 1),
         X.new_zeros(n_rows, dtype=torch.int32),
     )
-    if n_rows:
-        block, n_warps = kernels.block_and_warps(n_atoms)
-        kernels.pursue_rows[(n_rows,)](
-            correlations,
-            gram,
-            gram.diagonal().contiguous(),
-            X.new_empty(n_rows, n_nonzero, n_atoms),
-            found.order,
-            found.weights,
-            found.factor,
-            found.n_chosen,
-            n_atoms,
-            n_nonzero,
-            DEPENDENCE[X.dtype],
-            FORWARD=selection == "forward",
-            BLOCK=block,
-            num_warps=n_warps,
-        )
+    if n_rows == 0:
+        return found
+    with exact_products():
+        correlations = X @ atoms.T
+    block, n_warps = kernels.block_and_warps(n_atoms)
+    kernels.pursue_rows[(n_rows,)](
+        correlations,
+        gram,
+        gram.diagonal().contiguous(),
+        X.new_empty(n_rows, n_nonzero, n_atoms),
+        found.order,
+        found.weights,
+        found.factor,
+        found.n_chosen,
+        n_atoms,
+        n_nonzero,
+        DEPENDENCE[X.dtype],
+        FORWARD=selection == "forward",
+        BLOCK=block,
+        num_warps=n_warps,
+    )
     return found

@@ -101,6 +101,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Publish the mean of so many draws of the atoms; 0 publishes their posterior mean.
     normalize : bool, default=True
         Scale rows to unit norm first. The default precisions make sense for unit rows only.
+    device : str, default="cpu"
+        Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
+        ``dbdl[gpu]``), "auto" for a GPU where there is one.
     n_jobs : int, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -191,6 +194,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
         normalize: bool = True,
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -220,6 +224,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.n_start_nonzero = n_start_nonzero
         self.n_atom_draws = n_atom_draws
         self.normalize = normalize
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -318,6 +323,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 settings,
                 LabelSettings(kind, self.penalty, weight),
                 self.n_chains,
+                self.device,
             )
             for weight in weights
         ]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from dbdl.backends import NumbaBackend
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.learn.ensemble import encode_rows
 from dbdl.learn.held_out import Coder
@@ -118,7 +119,7 @@ def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tup
     rows = model._scaled(np.ascontiguousarray(test.X, dtype=model.atoms_.dtype))
     total: list[Any] = [0.0] * len(coders)
     for chain in model.chains_:
-        codes = encode_rows(rows, chain.atoms, chain.gram, coders)
+        codes = encode_rows(rows, chain.atoms, chain.gram, coders, NumbaBackend())
         total = [t + c @ chain.label_atoms for t, c in zip(total, codes, strict=True)]
     accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in total]
     return coders[int(np.argmax(accuracy))], float(max(accuracy))

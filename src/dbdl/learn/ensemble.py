@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._threads import run_blocks
-from dbdl.backends.base import Backend
-from dbdl.backends.numba_cpu import NumbaBackend
-from dbdl.coding.omp import encode, gram_matrix
+from dbdl.backends import Backend, NumbaBackend, make_backend
+from dbdl.coding.omp import gram_matrix
 from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
 from dbdl.learn.held_out import Coder, HeldOutChoice, choose, stratified_folds
@@ -36,6 +35,8 @@ PILOT_ROWS = 4000
 PILOT_CHAINS = 5
 FEW_ROWS = 600
 PILOT_CHAINS_OF_MANY_ROWS = 2
+#: Chains that share a GPU: while one waits for the host, the others use it.
+LANES_OF_A_DEVICE = 5
 #: Number of the first chain's key: those before belong to folds and pilot chains.
 FIRST_CHAIN = 1000
 #: Weights of the labels that are tried where they are learned jointly with the atoms.
@@ -65,6 +66,8 @@ class Task:
     settings : ChainSettings
     labels : LabelSettings
     n_chains : int
+    device : str
+        See `dbdl.backends.make_backend`.
     """
 
     seed: int
@@ -74,6 +77,7 @@ class Task:
     settings: ChainSettings
     labels: LabelSettings
     n_chains: int
+    device: str = "cpu"
 
     def of_rows(self, rows: NDArray[np.int64]) -> Task:
         """Return the task of learning from some of the rows."""
@@ -108,14 +112,15 @@ class Member:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "gram"}
 
-    def encode(self, X: Floats, coder: Coder, n_threads: int = 1) -> csr_matrix:
+    def encode(self, X: Floats, coder: Coder, backend: Backend) -> csr_matrix:
         """Codes of rows (n_samples, n_atoms)."""
         X = X.astype(self.atoms.dtype, copy=False)
-        return encode_rows(X, self.atoms, self.gram, [coder], n_threads)[0]
+        gram = self.gram if isinstance(backend, NumbaBackend) else None
+        return encode_rows(X, self.atoms, gram, [coder], backend)[0]
 
 
 def encode_rows(
-    X: Floats, atoms: Floats, gram: Floats, coders: Sequence[Coder], n_threads: int = 1
+    X: Floats, atoms: Floats, gram: Floats | None, coders: Sequence[Coder], backend: Backend
 ) -> list[csr_matrix]:
     """Codes of rows by each coder; coders of one selection rule share a greedy pass."""
     codes: dict[Coder, csr_matrix] = {}
@@ -123,7 +128,7 @@ def encode_rows(
         own = [coder for coder in coders if coder.selection == selection]
         lengths = sorted({n for coder in own for n in coder.lengths})
         clipped = [min(n, *atoms.shape) for n in lengths]
-        pursuit = encode(X, atoms, gram, clipped, selection, None, n_threads)
+        pursuit = backend.pursue(X, atoms, gram, clipped, selection)
         for coder in own:
             codes[coder] = pursuit.to_csr([lengths.index(n) for n in coder.lengths], len(atoms))
     return [codes[coder] for coder in coders]
@@ -166,9 +171,8 @@ class _Learned:
         """Label atoms for each coder; they depend on it only where rows are coded anew."""
         task, kind = self.task, self.task.labels.kind
         if kind == "recoded":
-            atoms, n_threads = self.dictionary.atoms, self.backend.n_threads
-            gram = gram_matrix(atoms, n_threads)
-            return [self._ridge(c) for c in encode_rows(task.X, atoms, gram, coders, n_threads)]
+            recoded = encode_rows(task.X, self.dictionary.atoms, None, coders, self.backend)
+            return [self._ridge(codes) for codes in recoded]
         if kind == "joint":
             assert self.joint_label_atoms is not None
             found = self.joint_label_atoms
@@ -182,7 +186,9 @@ class _Learned:
 
     def _ridge(self, codes: csr_matrix) -> NDArray[np.float64]:
         task = self.task
-        return ridge_label_atoms(codes, task.class_of_row, task.n_classes, task.labels.penalty)
+        return ridge_label_atoms(
+            codes, task.class_of_row, task.n_classes, task.labels.penalty, self.backend
+        )
 
 
 def _learn(key: Key, task: Task, backend: Backend, on_sweep: OnSweep | None = None) -> _Learned:
@@ -218,12 +224,14 @@ def choose_on_held_out_rows(
         number, chain = run
         fold = folds[number]
         key = make_key(task.seed, 1 + number * PILOT_CHAINS + chain)
-        learned = _learn(key, pilot.of_rows(fold.learn), NumbaBackend())
-        atoms = learned.dictionary.atoms
-        codes = encode_rows(task.X[fold.held_out], atoms, gram_matrix(atoms), coders)
-        return [c @ w for c, w in zip(codes, learned.label_atoms(coders), strict=True)]
+        backend = make_backend(task.device)
+        with backend.lane():
+            learned = _learn(key, pilot.of_rows(fold.learn), backend)
+            atoms = learned.dictionary.atoms
+            codes = encode_rows(task.X[fold.held_out], atoms, None, coders, backend)
+            return [c @ w for c, w in zip(codes, learned.label_atoms(coders), strict=True)]
 
-    results = run_blocks(score, runs, n_threads)
+    results = run_blocks(score, runs, _n_lanes(task, n_threads))
     scores = [np.zeros((len(task.X), task.n_classes)) for _ in coders]
     for (number, _), parts in zip(runs, results, strict=True):
         for total, part in zip(scores, parts, strict=True):
@@ -247,9 +255,11 @@ def learn_ensemble(
     def learn(run: tuple[int, int]) -> Member:
         number, threads = run
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
-        key, backend = make_key(task.seed, FIRST_CHAIN + number), NumbaBackend(threads)
-        return learn_member(key, task, coder, backend, follow)
+        key, backend = make_key(task.seed, FIRST_CHAIN + number), make_backend(task.device, threads)
+        with backend.lane():
+            return learn_member(key, task, coder, backend, follow)
 
+    n_threads = _n_lanes(task, n_threads)
     n_left = task.n_chains % n_threads
     n_whole = task.n_chains - n_left
     members = run_blocks(learn, [(number, 1) for number in range(n_whole)], n_threads)
@@ -257,3 +267,8 @@ def learn_ensemble(
         shared = [(n_whole + i, max(n_threads // n_left, 1)) for i in range(n_left)]
         members += run_blocks(learn, shared, n_left)
     return members
+
+
+def _n_lanes(task: Task, n_threads: int) -> int:
+    """Chains that are learned at the same time."""
+    return n_threads if task.device == "cpu" else max(n_threads, LANES_OF_A_DEVICE)

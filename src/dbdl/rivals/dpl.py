@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from dbdl._threads import run_blocks
 from dbdl.estimators._rows import unit_rows
-from dbdl.learn.labels import solve_ridge
+from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
+from dbdl.backends import NumbaBackend
 from dbdl.coding.omp import Selection, encode, gram_matrix
 from dbdl.draws import make_key
 from dbdl.learn.ensemble import PILOT_FOLDS, PILOT_ROWS, encode_rows
@@ -206,7 +207,7 @@ class RandomRowsModel:
         for rows, label_atoms in zip(self.members, self.label_atoms, strict=True):
             atoms = np.ascontiguousarray(self.atoms[rows])
             gram = gram_matrix(atoms, n_threads)
-            (codes,) = encode_rows(X, atoms, gram, [self.coder], n_threads)
+            (codes,) = encode_rows(X, atoms, gram, [self.coder], NumbaBackend(n_threads))
             total += codes.astype(np.float64) @ label_atoms
         return total / len(self.members)
 
@@ -243,7 +244,7 @@ def learn_random_rows(
 
     def fit(rows: Rows) -> NDArray[np.float64]:
         atoms = np.ascontiguousarray(X[rows])
-        (codes,) = encode_rows(X, atoms, gram_matrix(atoms), [coder])
+        (codes,) = encode_rows(X, atoms, None, [coder], NumbaBackend())
         return ridge_label_atoms(codes, class_of_row, n_classes, penalty)
 
     label_atoms = run_blocks(fit, sets, n_threads)
@@ -277,8 +278,8 @@ def choose_coder(
             rng = np.random.default_rng([seed, number, member])
             atoms = np.ascontiguousarray(own[smaller.rows(rng, own_classes, n_classes)])
             gram = gram_matrix(atoms)
-            old = encode_rows(own, atoms, gram, coders)
-            new = encode_rows(X[fold.held_out], atoms, gram, coders)
+            old = encode_rows(own, atoms, gram, coders, NumbaBackend())
+            new = encode_rows(X[fold.held_out], atoms, gram, coders, NumbaBackend())
             for scores, training, codes in zip(total, old, new, strict=True):
                 label_atoms = ridge_label_atoms(training, own_classes, n_classes, penalty)
                 scores += codes.astype(np.float64) @ label_atoms
