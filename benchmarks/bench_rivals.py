@@ -4,9 +4,9 @@
 
 Every method is fitted with its default settings, without the second fit that calibrates
 probabilities, and predicts as many rows as it learned from. Wall time and processor time stand
-side by side: the second is hardly disturbed by others on the machine. A third fit, on one thread
-and under the profiler, says which functions of the package, or of the libraries it calls, take
-most of the time themselves; compiled functions count for the Python function that calls them.
+side by side: the second is hardly disturbed by others on the machine. A second fit, on one
+thread and under the profiler, says which functions of the package, or of the libraries it calls,
+take most of the time themselves.
 
 K-SVD is set beside a plain one: scikit-learn's OMP and an update atom by atom in NumPy, dense
 residuals on the rows that use an atom, with equal start and iterations, both on one thread.
@@ -42,7 +42,7 @@ N_JOBS = 2
 MOST_SECONDS = {"FDDL": 300.0, "DL-COPAR": 300.0}
 MOST_SECONDS_OF_OTHERS = 60.0
 LEAST_OVER_PLAIN = 5.0
-# Too slow to profile a third time: what the two timed runs took is enough to say so.
+# Slower methods are not run again for the profile.
 PROFILE_UNDER = 60.0
 
 

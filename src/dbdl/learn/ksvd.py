@@ -36,9 +36,9 @@ Update = Literal["approximate", "exact"]
 Array = NDArray[Any]
 
 #: Atoms used by less than this part of the mean number of uses are replaced, and one of two whose
-#: absolute cosine is larger than this. From 12 random starts on planted dictionaries (50 atoms of
-#: dimension 20, 3 non-zeros) all atoms were found; with 0 and 0.99, 92 % to 100 %: the typical
-#: failure is an atom between two true ones, with another that hardly a row uses.
+#: absolute cosine is larger than this. In 20 planted problems (50 atoms of dimension 20, 1500 rows
+#: of 3 non-zeros, 80 iterations) 98 % to 100 % of the atoms were found; with 0.1 and 0.99, 86 % to
+#: 100 % in 12 of them: an atom got stuck between two true ones, while another had hardly a row.
 LEAST_USE = 0.25
 SAME_ATOM = 0.95
 

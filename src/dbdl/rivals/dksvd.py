@@ -173,7 +173,8 @@ class DKSVDClassifier(RivalClassifier):
     n_iterations : int, default=50
         Rounds of coding and updating.
     label_weight : float, default=0.001
-        :math:`\kappa`.
+        :math:`\kappa`. On held-out rows of Extended YaleB, 1e-6 to 0.1 differ by less than the
+        noise of 600 rows.
     penalty : float, default=0.1
         Of the ridge regression that :math:`W` starts from, for rows of unit norm.
     update : {"approximate", "exact"}, default="approximate"

@@ -165,13 +165,13 @@ class DPLClassifier(RivalClassifier):
               \quad\text{subject to}\quad \|d\| \le 1 \text{ for every atom } d.
 
     :math:`A_c`, :math:`P_c` and :math:`D_c` are updated in turn, all in closed form: two linear
-    systems, and the atoms one after another, each at its minimum given the others (the authors
-    use alternating directions for that step; its minimum is the same). So the objective never
-    rises. A row belongs to the class with the least :math:`\|x - x P_c D_c\|`.
+    systems, and two passes over the atoms, each at its minimum given the others (where the authors
+    use alternating directions). So the objective never rises. A row belongs to the class
+    with the least :math:`\|x - x P_c D_c\|`.
 
     Not among the methods of the DBDL paper: an honest table needs it, since it is fast both to
-    learn and to use. The authors' settings on Extended YaleB, for rows of unit norm, are the
-    defaults here but for the number of atoms, 30 a class there.
+    learn and to use. The default weights, for rows of unit norm, are meant to be those its authors
+    use for faces; they were not checked against their code.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ class SRCClassifier(RivalClassifier):
     Learning is keeping the rows and their Gram matrix; the cost is at test time, where all queries
     share that matrix.
 
-    The DBDL paper (section 6) sets :math:`\varepsilon` to 0.05 on Extended YaleB and to 1e-6 on AR,
+    The DBDL paper (section 5) sets :math:`\varepsilon` to 0.05 on Extended YaleB and to 1e-6 on AR,
     Caltech-101, Scene-15 and UCF, solved with SPAMS. It is the *norm* of the residual of a row of
     unit norm; SPAMS' solver takes the square. Where the rows cannot meet it (fewer rows than
     features) the code has the least residual, which takes one step of the path for each row.
