@@ -80,7 +80,7 @@ _METHODS = (
         grid={"tolerance": (0.05, 0.1, 0.2)},
     ),
     Method(
-        "SRC, OMP",
+        "SRC (OMP)",
         SRCClassifier,
         "Wright, Yang, Ganesh, Sastry and Ma 2009",
         {"coder": "omp"},
@@ -120,7 +120,7 @@ _METHODS = (
         size="n_atoms_per_class",
     ),
     Method(
-        "FDDL, local",
+        "FDDL (local)",
         FDDLClassifier,
         "Yang, Zhang, Feng and Zhang 2011",
         {"rule": "local"},
@@ -135,7 +135,7 @@ _METHODS = (
         size="n_atoms_per_class",
     ),
     Method(
-        "DL-COPAR, global",
+        "DL-COPAR (global)",
         CoparClassifier,
         "Kong and Wang 2012",
         {"rule": "global", "test_penalty": 0.01},
