@@ -106,8 +106,11 @@ class Backend(Protocol):
     def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
         """All atoms given codes and noise precision (eq. 8); may take the sums over."""
 
-    def mean_atoms(self, posterior: AtomPosterior) -> NDArray[np.float64]:
-        """Posterior mean of the atoms (n_atoms, n_features), on the host."""
+    def mean_atoms(self, posterior: AtomPosterior) -> Any:
+        """Posterior mean of the atoms (n_atoms, n_features)."""
+
+    def unit_atoms(self, atoms: Any, like: Any) -> tuple[Floats, NDArray[np.float64]]:
+        """Atoms of unit norm in the dtype of ``like``, and the norms they had, on the host."""
 
     def norm_square(self, atoms: Any) -> NDArray[np.float64]:
         """Squared norms of the atoms (n_atoms,), on the host."""
@@ -174,10 +177,15 @@ class HostBackend:
         """All atoms given codes and noise precision (eq. 8); takes the sums over."""
         return conditionals.atoms_posterior(sums, prior)
 
-    def mean_atoms(self, posterior: AtomPosterior) -> NDArray[np.float64]:
+    def mean_atoms(self, posterior: AtomPosterior) -> Floats:
         """Posterior mean of the atoms."""
-        mean: NDArray[np.float64] = posterior.mean().astype(np.float64, copy=False)
-        return mean
+        return posterior.mean()
+
+    def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, NDArray[np.float64]]:
+        """Atoms of unit norm in the dtype of ``like``, and the norms they had."""
+        norm = np.sqrt(self.norm_square(atoms))
+        norm[norm == 0] = 1.0
+        return (atoms / norm[:, np.newaxis]).astype(like.dtype), norm
 
     def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
         """Squared norms of the atoms."""

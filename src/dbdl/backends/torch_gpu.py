@@ -27,7 +27,7 @@ from torch import Tensor
 
 from dbdl.backends import triton_kernels as kernels
 from dbdl.backends.base import Data, place_rows
-from dbdl.coding.omp import Selection
+from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
 from dbdl.draws import Key, Site
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
@@ -38,10 +38,12 @@ from dbdl.model.statistics import AtomSums, UsageSums
 
 #: Pairs of features, and atoms, that one program draws for.
 DRAW_BLOCK = 256
+#: Atoms drawn together by one product.
+ATOM_BLOCK = 384
+#: Features of a row that one program holds.
+FEATURE_TILE = 4096
 #: Bytes of work that matching pursuit may take on the device at once.
 PURSUIT_BYTES = 4 << 30
-#: An atom off the chosen ones by less than this part of its squared norm adds only rounding.
-DEPENDENCE = {torch.float32: 1e-6, torch.float64: 1e-12}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,13 @@ class DeviceData(Data):
 
     class_on_device: Any = None
     one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
+
+
+@dataclass(frozen=True)
+class DeviceSums(UsageSums):
+    """Sums on the host; the largest of them on the device too."""
+
+    count_on_device: Any = None
 
 
 @dataclass(frozen=True)
@@ -122,11 +131,10 @@ class TorchBackend:
     ) -> tuple[Tensor, UsageSums]:
         """Draw every row's usage and strengths (eqs. 9 and 10)."""
         atoms: Any = parameters.atoms
+        residual, square = residuals(data.X, codes, atoms)
         with exact_products():
             gram = atoms @ atoms.T
-            residual = torch.addmm(data.X, codes, atoms, alpha=-1)
             matches = residual @ atoms.T
-        square = residual.double().square().sum(dim=1)
         codes = codes.clone()
         n_atoms = len(atoms)
         block, n_warps = kernels.block_and_warps(n_atoms)
@@ -154,21 +162,20 @@ class TorchBackend:
 
     def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
         """Sums of given codes."""
-        with exact_products():
-            residual = torch.addmm(data.X, codes, parameters.atoms, alpha=-1)
-        return self._sums(data, codes, residual.double().square().sum(dim=1))
+        atoms: Any = parameters.atoms
+        return self._sums(data, codes, residuals(data.X, codes, atoms)[1])
 
     def _sums(self, data: Any, codes: Tensor, square: Tensor) -> UsageSums:
-        strengths = codes.double().square()
         with exact_products():
-            count = data.one_hot @ (codes != 0).float()
-        by_class = data.one_hot.double() @ torch.stack([strengths.sum(dim=1), square], dim=1)
+            count = (data.one_hot @ (codes != 0).float()).to(torch.int32)
+        by_class = data.one_hot.double() @ torch.stack([sum_of_squares(codes, 1), square], dim=1)
         strength_square, residual_square = self.to_host(by_class.T)
-        return UsageSums(
-            count=self.to_host(count.to(torch.int32)).astype(np.int64),
-            energy=self.to_host(strengths.sum(dim=0)),
+        return DeviceSums(
+            count=self.to_host(count).astype(np.int64),
+            energy=self.to_host(sum_of_squares(codes, 0)),
             strength_square=strength_square,
             residual_square=residual_square,
+            count_on_device=count,
         )
 
     # -------------------------------------------------------------------------------- the atoms
@@ -205,7 +212,8 @@ class TorchBackend:
     ) -> Tensor:
         """Draw the atoms one after another, each given the newest others (eq. 8).
 
-        (D + L) new = natural_mean - U old + sqrt(D) noise, as on the CPU, by one solve.
+        (D + L) new = natural_mean - U old + sqrt(D) noise, as on the CPU, block by block: a
+        product with all atoms as they are now, and one with the inverse of the block's triangle.
         """
         precision: Any = posterior.precision
         n_atoms, n_features = atoms.shape
@@ -216,18 +224,29 @@ class TorchBackend:
         )
         right *= precision.diagonal().sqrt()[:, None]
         right += posterior.natural_mean
-        right -= precision.triu(1) @ atoms.double()
-        drawn = torch.linalg.solve_triangular(precision, right, upper=False)
+        drawn = atoms.double()
+        inverse = inverse_lower_blocks(precision, ATOM_BLOCK)
+        for number, first in enumerate(range(0, n_atoms, ATOM_BLOCK)):
+            rows = slice(first, min(first + ATOM_BLOCK, n_atoms))
+            height = rows.stop - first
+            change = torch.addmm(right[rows], precision[rows], drawn, alpha=-1)
+            drawn[rows] += inverse[number, :height, :height] @ change
         return drawn.to(atoms.dtype)
 
-    def mean_atoms(self, posterior: AtomPosterior) -> NDArray[np.float64]:
-        """Posterior mean of the atoms, on the host."""
+    def mean_atoms(self, posterior: AtomPosterior) -> Tensor:
+        """Posterior mean of the atoms."""
         factor = torch.linalg.cholesky(posterior.precision)
-        return self.to_host(torch.cholesky_solve(posterior.natural_mean, factor))
+        return torch.cholesky_solve(posterior.natural_mean, factor)
+
+    def unit_atoms(self, atoms: Tensor, like: Tensor) -> tuple[Floats, NDArray[np.float64]]:
+        """Atoms of unit norm in the dtype of ``like``, and the norms they had, on the host."""
+        norm = atoms.double().norm(dim=1)
+        norm[norm == 0] = 1.0
+        return self.to_host((atoms / norm[:, None]).to(like.dtype)), self.to_host(norm)
 
     def norm_square(self, atoms: Tensor) -> NDArray[np.float64]:
         """Squared norms of the atoms, on the host."""
-        return self.to_host(atoms.double().square().sum(dim=1))
+        return self.to_host(sum_of_squares(atoms, 1))
 
     # ---------------------------------------------------------------- probabilities and density
 
@@ -248,10 +267,9 @@ class TorchBackend:
             number,
             self.put(data.first_row),
             self.put(births),
-            self.put(sums.count),
+            self._count(sums),
             self.put(data.n_rows),
-            priors.beta_a,
-            priors.beta_b,
+            self.put(np.array([priors.beta_a, priors.beta_b])),
             logit,
             n_atoms,
             SITE_A=int(Site.SELECTION),
@@ -265,19 +283,23 @@ class TorchBackend:
     ) -> float:
         """Log density of usage, selection probabilities and atoms (`dbdl.model.joint`)."""
         logit: Any = parameters.selection_logit
-        count = self.put(sums.count).double()
+        count = self._count(sums).double()
         a = priors.beta_a + count
         b = priors.beta_b + (self.put(data.n_rows)[:, None] - count)
-        log_p = -torch.nn.functional.softplus(-logit, threshold=1e9)
+        log_p = torch.nn.functional.logsigmoid(logit)
         selection = float((a * log_p + b * (log_p - logit)).sum())
         selection -= logit.numel() * betaln(priors.beta_a, priors.beta_b)
         return selection + self._log_atoms(parameters.atoms, priors.atoms)
+
+    def _count(self, sums: UsageSums) -> Tensor:
+        here = getattr(sums, "count_on_device", None)
+        return self.put(sums.count) if here is None else here
 
     def _log_atoms(self, atoms: Any, prior: AtomPrior) -> float:
         if isinstance(prior.precision, np.ndarray) or prior.natural_mean is not None:
             return log_atoms(self.to_host(atoms), prior)
         n_atoms, n_features = atoms.shape
-        square = prior.precision * float(atoms.double().square().sum())
+        square = prior.precision * float(sum_of_squares(atoms))
         return 0.5 * (n_atoms * n_features * (np.log(prior.precision) - LOG_2PI) - square)
 
     # ------------------------------------------------------------------------- what is published
@@ -299,14 +321,60 @@ class TorchBackend:
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
         """Ridge regression on published codes, by the smaller of the two Gram matrices."""
-        parts = (codes.indptr, codes.indices, codes.data.astype(np.float64))
-        dense = torch.sparse_csr_tensor(*map(torch.from_numpy, parts), size=codes.shape)
-        C, H = dense.to(self.device).to_dense(), self.put(target)
+        C, H = self._dense(codes), self.put(target)
         few_atoms = C.shape[1] <= C.shape[0]
         gram = C.T @ C if few_atoms else C @ C.T
         gram.diagonal().add_(penalty)
         solved = torch.cholesky_solve(C.T @ H if few_atoms else H, torch.linalg.cholesky(gram))
         return self.to_host(solved if few_atoms else C.T @ solved)
+
+    def _dense(self, codes: csr_matrix) -> Tensor:
+        """Put sparse codes on the device as a dense array in float64."""
+        rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
+        dense = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
+        place = self.put(rows), self.put(codes.indices.astype(np.int64))
+        return dense.index_put_(place, self.put(codes.data.astype(np.float64)))
+
+
+def inverse_lower_blocks(precision: Tensor, size: int) -> Tensor:
+    """Inverses (n_blocks, size, size) of the lower triangles of the diagonal blocks."""
+    n = len(precision)
+    n_blocks = triton.cdiv(n, size)
+    identity = torch.eye(size, dtype=precision.dtype, device=precision.device)
+    blocks = identity.repeat(n_blocks, 1, 1)
+    for number in range(n_blocks):
+        rows = slice(number * size, min((number + 1) * size, n))
+        height = rows.stop - rows.start
+        blocks[number, :height, :height] = precision[rows, rows]
+    return torch.linalg.solve_triangular(blocks, identity.expand_as(blocks), upper=False)
+
+
+def sum_of_squares(array: Tensor, dim: int | None = None) -> Tensor:
+    """Sum of squares in float64, without a copy in float64."""
+    norm: Tensor = torch.linalg.vector_norm(array, dim=dim, dtype=torch.float64)
+    return norm.square()
+
+
+def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
+    """Residuals x - code @ atoms (eq. 7) and their squared norms, these in float64."""
+    n_rows, n_features = X.shape
+    left = X.clone()
+    width = min(triton.next_power_of_2(n_features), FEATURE_TILE)
+    n_tiles = triton.cdiv(n_features, width)
+    squares = torch.empty(n_tiles, n_rows, dtype=torch.float64, device=X.device)
+    block, n_warps = kernels.block_and_warps(min(len(atoms), FEATURE_TILE))
+    kernels.subtract_codes[(n_rows, n_tiles)](
+        codes,
+        atoms,
+        left,
+        squares,
+        len(atoms),
+        n_features,
+        BLOCK_ATOMS=block,
+        BLOCK_FEATURES=max(width, 16),
+        num_warps=n_warps,
+    )
+    return left, squares.sum(dim=0)
 
 
 @contextmanager
@@ -413,8 +481,10 @@ def _pursue(
     with exact_products():
         correlations = X @ atoms.T
     block, n_warps = kernels.block_and_warps(n_atoms)
+    dtype = torch.finfo(X.dtype)
     kernels.pursue_rows[(n_rows,)](
         correlations,
+        X.square().sum(dim=1),
         gram,
         gram.diagonal().contiguous(),
         X.new_empty(n_rows, n_nonzero, n_atoms),
@@ -424,7 +494,8 @@ def _pursue(
         found.n_chosen,
         n_atoms,
         n_nonzero,
-        DEPENDENCE[X.dtype],
+        DEPENDENCE[dtype.dtype],
+        NOISE * dtype.eps * X.shape[1] ** 0.5,
         FORWARD=selection == "forward",
         BLOCK=block,
         num_warps=n_warps,

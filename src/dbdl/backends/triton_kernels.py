@@ -85,7 +85,8 @@ def _quartered_uniform(key_0, key_1, site, place, birth, sweep):
     return _to_uniform(high, low)
 
 
-@triton.jit(do_not_specialize=["key_0", "key_1", "sweep"])
+# Integers that change from sweep to sweep are not specialised: each value would be compiled anew.
+@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_columns"])
 def fill_normals(
     key_0, key_1, sweep, births, out, n_columns, SITE: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -123,20 +124,24 @@ def _log_gamma(key_0, key_1, site, place, birth, sweep, shape, wanted):
     return result
 
 
-@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "prior_a", "prior_b"])
+@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_atoms"])
 def draw_selection(
-    key_0, key_1, sweep, places, births, count, n_rows, prior_a, prior_b, out, n_atoms,
+    key_0, key_1, sweep, places, births, count, n_rows, prior, out, n_atoms,
     SITE_A: tl.constexpr, SITE_B: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Fill ``out`` (n_classes, n_atoms) with logits of the selection probabilities (eq. 11)."""
+    """Fill ``out`` (n_classes, n_atoms) with logits of the selection probabilities (eq. 11).
+
+    prior : (2,), the Beta prior; an array, since a number would arrive as float32.
+    """
     c = tl.program_id(0)
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = k < n_atoms
     birth = tl.load(births + k, mask=inside, other=0)
     used = tl.load(count + c * n_atoms + k, mask=inside, other=0).to(tl.float64)
     place, rows = tl.load(places + c), tl.load(n_rows + c).to(tl.float64)
-    a = _log_gamma(key_0, key_1, SITE_A, place, birth, sweep, prior_a + used, inside)
-    b = _log_gamma(key_0, key_1, SITE_B, place, birth, sweep, prior_b + (rows - used), inside)
+    a, b = tl.load(prior) + used, tl.load(prior + 1) + (rows - used)
+    a = _log_gamma(key_0, key_1, SITE_A, place, birth, sweep, a, inside)
+    b = _log_gamma(key_0, key_1, SITE_B, place, birth, sweep, b, inside)
     tl.store(out + c * n_atoms + k, a - b, mask=inside)
 
 
@@ -149,7 +154,7 @@ def _at(values, k, place):
     return tl.sum(tl.where(k == place, values, values * 0), axis=0)
 
 
-@triton.jit(do_not_specialize=["key_0", "key_1", "sweep"])
+@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_atoms"])
 def sweep_rows(
     key_0, key_1, sweep, matches, codes, gram, births, class_of_row, selection_logit,
     strength_precision, noise_precision, residual_square, n_atoms,
@@ -198,20 +203,24 @@ def sweep_rows(
         else:
             wanted = gain * own * own > threshold
         event = (wanted | (code != 0.0)) & (k > last) & inside
-        last = tl.min(tl.where(event, k, BLOCK), axis=0)
+        # the first event, and in its lowest bit whether the atom is wanted
+        first = tl.min(tl.where(event, 2 * k + (1 - wanted.to(tl.int32)), 2 * BLOCK), axis=0)
+        last = first >> 1
         if last < n_atoms:
-            here = k == last
-            used = tl.max((here & wanted).to(tl.int32), axis=0) > 0
-            old = _at(code, k, last).to(tl.float64)
+            # behind the last event nothing was stored yet: these are still the old ones
+            old = tl.load(codes + row + last).to(tl.float64)
+            own_norm = tl.load(gram + last.to(tl.int64) * (n_atoms + 1)).to(tl.float64)
             now = _at(match, k, last).to(tl.float64)
-            own_norm = _at(norm_square, k, last).to(tl.float64)
             precision_now = prior + noise * own_norm
-            draw, _unused = _two_normals(key_0, key_1, STRENGTH, i, _at(birth, k, last), sweep, 0)
+            draw, _unused = _two_normals(
+                key_0, key_1, STRENGTH, i, tl.load(births + last), sweep, 0
+            )
             mean = noise * (now + own_norm * old) / precision_now
-            new = tl.where(used, mean + draw / tl.sqrt(precision_now), 0.0).to(dtype)
+            drawn = mean + draw / tl.sqrt(precision_now)
+            new = tl.where((first & 1) == 0, drawn, 0.0).to(dtype)
             change = new.to(tl.float64) - old
             square += change * (own_norm * change - 2.0 * now)
-            code = tl.where(here, new, code)
+            code = tl.where(k == last, new, code)
             others = tl.load(
                 gram + last.to(tl.int64) * n_atoms + k, mask=inside & (k > last), other=0.0
             )
@@ -220,17 +229,46 @@ def sweep_rows(
     tl.store(residual_square + i, tl.maximum(square, 0.0))
 
 
+@triton.jit(do_not_specialize=["n_atoms", "n_features"])
+def subtract_codes(
+    codes, atoms, residual, squares, n_atoms, n_features,
+    BLOCK_ATOMS: tl.constexpr, BLOCK_FEATURES: tl.constexpr,
+):  # fmt: skip
+    """Turn a tile of a row into its residual x - code @ atoms (eq. 7), in place.
+
+    The few atoms of a code are looked up and subtracted one by one, which moves far less than a
+    product with all atoms. squares : (n_tiles, n_rows), float64, of each tile of the residual.
+    """
+    i, tile = tl.program_id(0), tl.program_id(1)
+    j = tile * BLOCK_FEATURES + tl.arange(0, BLOCK_FEATURES)
+    inside = j < n_features
+    place = residual + i.to(tl.int64) * n_features + j
+    left = tl.load(place, mask=inside, other=0.0)
+    for start in range(0, n_atoms, BLOCK_ATOMS):
+        k = start + tl.arange(0, BLOCK_ATOMS)
+        code = tl.load(codes + i.to(tl.int64) * n_atoms + k, mask=k < n_atoms, other=0.0)
+        now = tl.min(tl.where(code != 0.0, k, n_atoms), axis=0)
+        while now < n_atoms:
+            atom = tl.load(atoms + now.to(tl.int64) * n_features + j, mask=inside, other=0.0)
+            left -= _at(code, k, now) * atom
+            now = tl.min(tl.where((code != 0.0) & (k > now), k, n_atoms), axis=0)
+    tl.store(place, left, mask=inside)
+    wide = left.to(tl.float64)
+    tl.store(squares + tile * tl.num_programs(0) + i, tl.sum(wide * wide, axis=0))
+
+
 # ------------------------------------------------------------------------------- matching pursuit
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_atoms", "n_nonzero", "dependence", "noise"])
 def pursue_rows(
-    correlations, gram, norm_squares, directions, order, weights, factor, n_chosen, n_atoms,
-    n_nonzero, dependence, FORWARD: tl.constexpr, BLOCK: tl.constexpr,
+    correlations, row_squares, gram, norm_squares, directions, order, weights, factor, n_chosen,
+    n_atoms, n_nonzero, dependence, noise, FORWARD: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Choose atoms of one row greedily.
 
-    correlations : (n_rows, n_atoms), of atoms with the row; norm_squares : (n_atoms,).
+    correlations : (n_rows, n_atoms), of atoms with the row; row_squares : (n_rows,);
+        norm_squares : (n_atoms,).
     directions : (n_rows, n_nonzero, n_atoms), work: products of all atoms with the chosen ones
         made orthogonal.
     order : (n_rows, n_nonzero), int32; weights : (n_rows, n_nonzero), of the row on the orthogonal
@@ -245,6 +283,7 @@ def pursue_rows(
     left = norm_square  # of an atom, off the chosen ones
     free = inside & (norm_square > 0.0)
     own = directions + i * n_nonzero * n_atoms
+    nothing = noise * noise * tl.load(row_squares + i)  # what is left is rounding
     step = 0
     going = tl.max(free.to(tl.int32), axis=0) > 0
     while (step < n_nonzero) & going:
@@ -252,7 +291,7 @@ def pursue_rows(
         base = left if FORWARD else norm_square
         score = tl.where(usable, correlation * correlation / tl.where(usable, base, 1.0), -1.0)
         best = tl.max(score, axis=0)
-        going = best > 0.0
+        going = best > nothing
         if going:
             chosen = tl.min(tl.where(score == best, k, BLOCK), axis=0)
             root = tl.sqrt(_at(left, k, chosen))

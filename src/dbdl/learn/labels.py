@@ -89,7 +89,8 @@ def gibbs_label_atoms(
     )
     now = chain.state.parameters
     sums = backend.gather(labels, chain.state.codes, now.n_atoms, now.noise_precision)
-    return backend.mean_atoms(backend.atoms_posterior(sums, priors.atoms)) / scale
+    mean = backend.mean_atoms(backend.atoms_posterior(sums, priors.atoms))
+    return backend.to_host(mean) / scale
 
 
 def append_labels(X: Floats, class_of_row: Classes, n_classes: int, weight: float) -> Floats:

@@ -54,8 +54,9 @@ def atoms_to_keep(
         Used and informed atoms; a class all of whose atoms would go keeps its most used one, and
         at least two atoms stay.
     """
-    in_use = used(count)
-    keep = in_use & informed(energy, norm_square, least_energy)
+    keep = used(count) & informed(energy, norm_square, least_energy)
+    if keep.sum() == len(keep) >= 2:
+        return np.arange(len(keep))
     for class_count in count:
         if class_count.any() and not (class_count[keep] > 0).any():
             keep[np.argmax(class_count)] = True

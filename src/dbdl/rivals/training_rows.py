@@ -397,9 +397,10 @@ class RandomRowsClassifier(RivalClassifier):
         self.random_state = random_state
 
     def _coders(self, n_features: int) -> list[Coder]:
-        lengths = lengths_for(n_features) if self.n_nonzero == "auto" else [self.n_nonzero]
         rules = SELECTIONS if self.selection == "auto" else (self.selection,)
-        return every_coder(lengths, rules)
+        if self.n_nonzero == "auto":
+            return every_coder(lengths_for(n_features), rules)
+        return every_coder([self.n_nonzero], rules, path_averages=[False])
 
     def _learn(
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int

@@ -49,18 +49,18 @@ def publish(
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
     posterior = backend.atoms_posterior(sums, priors.atoms)
     if n_draws == 0:
-        atoms = backend.mean_atoms(posterior)
+        mean = backend.mean_atoms(posterior)
     else:
-        atoms, drawn = np.zeros(now.atoms.shape), now.atoms
+        drawn = now.atoms
+        mean = 0.0 * drawn
         for draw in range(n_draws):
             drawn = backend.draw_atoms(key, state.sweep + 1 + draw, posterior, drawn, now.births)
-            atoms += backend.to_host(drawn) / n_draws
-    scale = np.linalg.norm(atoms, axis=1)
-    scale[scale == 0] = 1.0
+            mean = mean + drawn / n_draws
+    atoms, scale = backend.unit_atoms(mean, now.atoms)
     beta = selection_posterior(backend.usage(data, state.codes, now).count, data.n_rows, priors)
     codes = backend.codes_to_host(state.codes)
     return Dictionary(
-        atoms=(atoms / scale[:, np.newaxis]).astype(codes.strength.dtype),
+        atoms=atoms,
         codes=csr_matrix(
             (
                 codes.strength * scale[codes.atom].astype(codes.strength.dtype),
