@@ -24,6 +24,8 @@ MAY_IMPORT = {
     "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
     "rivals": {"estimators", "learn", "model", "coding", "draws", "_threads"},
     "plotting": {"sampler", "estimators"},
+    "features": {"coding", "_threads"},
+    "datasets": {"features"},
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "matplotlib.pyplot"}
