@@ -95,7 +95,7 @@ def test_textures_are_told_apart_in_a_pipeline_with_pca():
 
 
 def test_too_few_descriptors_and_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="only .* descriptors"):
+    with pytest.raises(ValueError, match=r"only .* descriptors"):
         SpatialPyramid().fit([smooth_noise(20, 20)])
     with pytest.raises(ValueError, match="levels"):
         fit(levels=(0, -1))
