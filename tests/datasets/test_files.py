@@ -104,11 +104,21 @@ def test_csv_takes_the_last_column_for_the_label(tmp_path, delimiter):
     assert found.feature_names == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("header", [None, "0,1,2,label", "a,b,c,kind"])
+@pytest.mark.parametrize("header", [None, "0,1,2,label", "a,b,c,kind", "1990,1991,1992,kind"])
 def test_csv_headers_are_seen(tmp_path, header):
     found = load(write(tmp_path / "my.csv", table(header, labels=NUMBERS)))
     np.testing.assert_array_equal(found.X, X)
     np.testing.assert_array_equal(found.y, NUMBERS)
+
+
+@pytest.mark.parametrize("columns", [["a", "b", "c"], None])
+def test_csv_as_pandas_writes_it_loses_its_row_numbers(tmp_path, columns):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=columns).assign(kind=NAMES)
+    frame.to_csv(tmp_path / "my.csv")
+    found = load(tmp_path / "my.csv")
+    np.testing.assert_allclose(found.X, X)
+    np.testing.assert_array_equal(found.y, NAMES)
 
 
 def test_csv_label_by_name(tmp_path):

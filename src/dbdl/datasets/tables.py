@@ -20,10 +20,12 @@ def read_csv(path: Path, options: Options) -> Dataset:
     """Read a table of text; the delimiter is a comma, a semicolon or a tab.
 
     The first line is a header where none of its cells but the last is a number, where it counts
-    0, 1, 2, ... as pandas does, or where a label is asked for by name.
+    0, 1, 2, ... as pandas does, where a label is asked for by name, or where its last cell is the
+    only one of that column which is no number. A first column without name that counts the rows,
+    as pandas writes it, is left out.
     """
     rows = _cells(path)
-    names = _header(rows[0][1], options.label)
+    names = _header([cells for _, cells in rows], options.label)
     body = rows if names is None else rows[1:]
     if not body:
         raise DataError(f"{path} has a header, but no rows")
@@ -31,7 +33,8 @@ def read_csv(path: Path, options: Options) -> Dataset:
     _check_widths(body, n_columns, path)
     label = _label_number(names, n_columns, options, path)
     shown = names or [str(j + 1) for j in range(n_columns)]
-    features = [j for j in range(n_columns) if j != label]
+    first = 1 if names is not None and names[0] == "" and _counts_rows(body) else 0
+    features = [j for j in range(first, n_columns) if j != label]
     if not features:
         raise DataError(f"{path} has one column; expected features and a label, split by commas")
     X = np.empty((len(body), len(features)))
@@ -115,11 +118,19 @@ def _cells(path: Path) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _header(cells: list[str], label: str | None) -> list[str] | None:
-    names = [cell.strip() for cell in cells]
-    counts = names[:-1] == [str(j) for j in range(len(names) - 1)] and len(names) > 2
-    words = not any(_is_number(name) for name in (names[:-1] or names))
-    return names if words or counts or label in names else None
+def _header(rows: list[list[str]], label: str | None) -> list[str] | None:
+    names = [cell.strip() for cell in rows[0]]
+    inner = names[:-1] or names
+    words = not any(_is_number(name) for name in inner)
+    named = inner[1:] if inner[0] == "" else inner
+    counts = len(named) > 1 and named == [str(j) for j in range(len(named))]
+    lasts = [cells[-1] for cells in rows]
+    only_word = not _is_number(lasts[0]) and len(lasts) > 1 and all(map(_is_number, lasts[1:]))
+    return names if words or counts or only_word or label in names else None
+
+
+def _counts_rows(body: list[tuple[int, list[str]]]) -> bool:
+    return [cells[0].strip() for _, cells in body] == [str(i) for i in range(len(body))]
 
 
 def _check_widths(body: list[tuple[int, list[str]]], n_columns: int, path: Path) -> None:
