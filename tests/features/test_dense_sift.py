@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from pictures import smooth_noise, stripes
@@ -136,6 +138,16 @@ def test_patches_lie_inside_in_the_middle_with_even_steps(length):
 
 def test_an_image_of_300_by_250_has_1920_patches():
     assert dense_sift(np.zeros((250, 300))).values.shape == (1920, 128)
+
+
+def test_an_image_of_300_by_250_takes_less_than_a_fortieth_of_a_second_of_two_cores():
+    # in seconds of the processor, so that other work on the machine does not count
+    images = [smooth_noise(250, 300, seed) for seed in range(10)]
+    transformer = DenseSIFT(n_jobs=2)
+    transformer.transform(images[:1])  # compiles
+    start = time.process_time()
+    transformer.transform(images)
+    assert time.process_time() - start < 2 * len(images) / 40
 
 
 def test_weights_are_symmetric_and_reach_half_a_cell_beyond_the_patch():
