@@ -66,7 +66,7 @@ def test_one_hot_labels_and_whole_floats_become_numbers(tmp_path):
     [
         ({"y": NAMES}, r"no array X .* it holds y \(6,\)"),
         ({"X": X}, r"no array y"),
-        ({"X": X[:5], "y": NAMES}, "5 rows of features, but 6 labels"),
+        ({"X": X[:5], "y": NAMES}, r"shape \(5, 3\), but there are 6 labels"),
         ({"X": NAMES, "y": NAMES}, "expected numbers"),
         ({"X": X, "y": X[:, 0]}, "whole numbers or names"),
         ({"X": X, "y": X}, "one-hot"),
@@ -226,6 +226,19 @@ def test_mat_of_the_lcksvd_authors_and_of_others(tmp_path, save):
     found = load(path)
     np.testing.assert_array_equal(found.X, features.T)
     np.testing.assert_array_equal(found.is_test, [0, 0, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("tr_dat", "trls", "tt_dat", "ttls"), ("Y_train", "label_train", "Y_test", "label_test")],
+)
+def test_mat_of_other_authors_with_samples_in_columns(tmp_path, names):
+    parts = X[:4].T, NUMBERS[np.newaxis, :4], X[4:].T, NUMBERS[np.newaxis, 4:]
+    savemat(tmp_path / "my.mat", dict(zip(names, parts, strict=True)))
+    found = load(tmp_path / "my.mat")
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NUMBERS)
+    assert found.is_test.sum() == 2
 
 
 def test_mat_with_labels_that_are_not_one_hot_is_refused(tmp_path):

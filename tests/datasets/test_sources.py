@@ -55,6 +55,8 @@ def test_absent_data_says_which_files_whence_and_where_to(name, tmp_path, monkey
     for part in (*(form.file for form in source.forms), source.obtain, str(tmp_path), "DBDL_DATA"):
         assert part in text
     assert source.find() is None
+    with pytest.raises(DataNotFoundError, match="there is no folder"):
+        load(name, folder=tmp_path / "absent")
 
 
 @every_source

@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 logger = logging.getLogger("dbdl")
 
 VARIABLE = "DBDL_CACHE"
+
+# From here on, making features takes so long that it is announced.
+MANY_FILES = 500
 _TEMPORARY = ".unfinished-"
 _SECONDS_OF_A_DAY = 86400
 
@@ -83,10 +86,13 @@ def cached(
     array : ndarray
     """
     place = cache_folder(folder)
-    path = place / f"{content_key(recipe, files)}.npz"
+    inputs = list(files)
+    path = place / f"{content_key(recipe, inputs)}.npz"
     found = _read(path)
     if found is not None:
         return found
+    if len(inputs) >= MANY_FILES:
+        logger.warning("dbdl: reading %d files, once; the result is kept in %s", len(inputs), place)
     array = compute()
     try:
         _write(path, array)

@@ -20,6 +20,11 @@ from dbdl.datasets.tables import read_csv, read_parquet
 
 # Names that features and labels go under, the plainest first; compared in lower case.
 FEATURE_NAMES = ("x", "features", "feature", "feats", "fea", "data")
+SPLIT_NAMES = (
+    ("x_train", "y_train", "x_test", "y_test"),
+    ("tr_dat", "trls", "tt_dat", "ttls"),  # as the authors of SRC, CRC and FDDL share their data
+    ("y_train", "label_train", "y_test", "label_test"),  # as DICTOL does: Y are features
+)
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "gnd", "class")
 
 
@@ -114,14 +119,20 @@ def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: 
     details: dict[str, Any] = {"image_shape": options.image_shape or _image_shape(by_name)}
     if details["image_shape"]:
         details["feature_kind"] = "pixels"
-    if {"x_train", "x_test"} <= set(by_name):
-        return _dataset_of_split(by_name, path, details)
+    for names in SPLIT_NAMES:
+        if {names[0], names[2]} <= set(by_name):
+            return _dataset_of_split(by_name, names, path, details)
     rows = by_name.get(_first(FEATURE_NAMES, by_name) or "")
     if rows is None:
-        raise DataError(f"{path} has no array X for the features; it holds {_shapes(arrays)}")
-    labels = _labels(by_name, arrays, path, options, rows)
-    if labels is not None and rows.ndim == 2 and len(rows) != len(labels) == rows.shape[1]:
-        rows = rows.T  # samples in columns
+        raise DataError(
+            f"{path} has no array X for the features; it holds {_shapes(arrays)}. Save them under "
+            "the names X and y"
+        )
+    raw = _raw_labels(by_name, arrays, path, options)
+    labels = None
+    if raw is not None:
+        rows, labels = _rows_and_labels(rows, raw, path)
+        labels = _named(labels, by_name.get("classes"))
     groups = by_name.get("groups")
     if groups is not None and len(groups.ravel()) == len(rows):
         details["groups"] = groups.ravel()
@@ -129,46 +140,66 @@ def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: 
 
 
 def _dataset_of_split(
-    by_name: Mapping[str, NDArray[Any]], path: Path, details: dict[str, Any]
+    by_name: Mapping[str, NDArray[Any]],
+    names: tuple[str, str, str, str],
+    path: Path,
+    details: dict[str, Any],
 ) -> Dataset:
-    missing = [name for name in ("y_train", "y_test") if name not in by_name]
+    missing = [name for name in names if name not in by_name]
     if missing:
-        raise DataError(f"{path} has X_train and X_test, but no {missing[0]}")
-    train, test = by_name["x_train"], by_name["x_test"]
+        raise DataError(f"{path} has {names[0]} and {names[2]}, but no {missing[0]}")
+    train, train_labels = _rows_and_labels(by_name[names[0]], by_name[names[1]], path)
+    test, test_labels = _rows_and_labels(by_name[names[2]], by_name[names[3]], path)
     if train.shape[1:] != test.shape[1:]:
         raise DataError(
-            f"{path}: X_train has the shape {train.shape}, X_test {test.shape}; both need the same "
-            "number of columns"
+            f"{path}: {names[0]} has rows of the shape {train.shape[1:]}, {names[2]} of "
+            f"{test.shape[1:]}; both need the same features"
         )
-    parts = [clean_labels(by_name[name], str(path)) for name in ("y_train", "y_test")]
     is_test = np.repeat([False, True], [len(train), len(test)])
     rows = np.concatenate([train, test])
-    return make_dataset(rows, np.concatenate(parts), path.stem, is_test=is_test, **details)
+    labels = np.concatenate([train_labels, test_labels])
+    return make_dataset(rows, labels, path.stem, is_test=is_test, **details)
 
 
-def _labels(
+def _rows_and_labels(
+    rows: NDArray[Any], labels: NDArray[Any], path: Path
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows and labels with samples along the first axis, whichever way they came."""
+    if labels.ndim == 2 and labels.shape[0] != len(rows) and labels.shape[1] in rows.shape:
+        labels = labels.T  # one-hot labels with samples in columns
+    found = clean_labels(labels, str(path))
+    if rows.ndim == 2 and len(rows) != len(found) == rows.shape[1]:
+        rows = rows.T
+    if len(rows) != len(found):
+        raise DataError(
+            f"{path}: the features have the shape {rows.shape}, but there are {len(found)} labels; "
+            "expected one row of features a label"
+        )
+    return rows, found
+
+
+def _raw_labels(
     by_name: Mapping[str, NDArray[Any]],
     arrays: Mapping[str, NDArray[Any]],
     path: Path,
     options: Options,
-    rows: NDArray[Any],
 ) -> NDArray[Any] | None:
     name = options.label.lower() if options.label else _first(LABEL_NAMES, by_name)
-    if name is None or name not in by_name:
-        if not options.labelled:
-            return None
-        wanted = options.label or "y"
-        raise DataError(f"{path} has no array {wanted} for the labels; it holds {_shapes(arrays)}")
-    raw = by_name[name]
-    if raw.ndim == 2 and raw.shape[0] != len(rows) and raw.shape[1] in rows.shape:
-        raw = raw.T  # one-hot labels with samples in columns
-    labels = clean_labels(raw, str(path))
-    names = by_name.get("classes")
+    if name is not None and name in by_name:
+        return by_name[name]
+    if not options.labelled:
+        return None
+    wanted = options.label or "y"
+    raise DataError(f"{path} has no array {wanted} for the labels; it holds {_shapes(arrays)}")
+
+
+def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
+    """Names in place of numbers, where there are names and the numbers are theirs."""
     if names is None or names.dtype.kind not in "US" or labels.dtype.kind != "i":
         return labels
     numbered = names.astype(str).ravel()
     if labels.min() < 0 or labels.max() >= len(numbered):
-        return labels  # not numbers of these names
+        return labels
     return numbered[labels]
 
 

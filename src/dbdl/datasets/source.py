@@ -136,6 +136,8 @@ class Source:
             f"there is no folder to look in: {VARIABLE} is not set"
             if place is None
             else f"none of these is in {place}"
+            if place.is_dir()
+            else f"there is no folder {place}"
         )
         return "\n".join(
             [
