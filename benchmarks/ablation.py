@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.problems import Split, splits
+from dbdl.backends import NumbaBackend
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.ensemble import LabelSettings, choose_on_held_out_rows, learn_ensemble
+from dbdl.learn.ensemble import LabelSettings, Task, choose_on_held_out_rows, learn_ensemble
 from dbdl.learn.held_out import Coder, every_coder, lengths_for
 
 OUTPUT = Path("benchmarks/output")
@@ -69,12 +70,12 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
     """Test accuracy, and atoms left a chain."""
     _, settings, labels, coders, n_chains = row
     classes, y = np.unique(split.y_train, return_inverse=True)
-    problem = (0, split.X_train, y, len(classes), settings, labels)
+    task = Task(0, split.X_train, y, len(classes), settings, labels, n_chains)
     coder = coders[0]
     if len(coders) > 1:
-        coder = choose_on_held_out_rows(*problem, coders, n_chains, 2).coder
-    members = learn_ensemble(*problem, coder, n_chains, 2)
-    scores = sum(m.encode(split.X_test, coder, 2) @ m.label_atoms for m in members)
+        coder = choose_on_held_out_rows(task, coders, 2).coder
+    members = learn_ensemble(task, coder, 2)
+    scores = sum(m.encode(split.X_test, coder, NumbaBackend(2)) @ m.label_atoms for m in members)
     right = classes[scores.argmax(axis=1)] == split.y_test
     return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
 

@@ -18,64 +18,21 @@ import numpy as np
 
 from benchmarks.problems import Split, splits
 from dbdl import DBDLClassifier
-from dbdl._threads import run_blocks
-from dbdl.backends.base import place_rows
-from dbdl.coding.omp import gram_matrix
-from dbdl.draws import make_key
-from dbdl.learn.ensemble import PILOT_FOLDS, encode_rows
-from dbdl.learn.held_out import Coder, choose, every_coder, lengths_for, stratified_folds
-from dbdl.learn.labels import ridge_label_atoms
-from dbdl.sampler.start import rows_without_replacement
+from dbdl.rivals.training_rows import RandomRowsClassifier
 
 OUTPUT = Path("benchmarks/output")
-PENALTY = 0.1
 
 
-def random_rows_scores(
-    seed: int,
-    X: np.ndarray,
-    y: np.ndarray,
-    X_new: np.ndarray,
-    n_atoms: int,
-    coders: list[Coder],
-) -> list[np.ndarray]:
-    """Scores of new rows over ``n_atoms`` random training rows, by each coder."""
-    rows = rows_without_replacement(make_key(seed), place_rows(X, y), n_atoms)
-    atoms = np.ascontiguousarray(X[rows])
-    gram = gram_matrix(atoms)
-    n_classes = int(y.max()) + 1
-    old = encode_rows(X, atoms, gram, coders)
-    new = encode_rows(X_new, atoms, gram, coders)
-    return [
-        codes @ ridge_label_atoms(training, y, n_classes, PENALTY)
-        for training, codes in zip(old, new, strict=True)
-    ]
-
-
-def random_rows_accuracy(split: Split, n_atoms: int, n_sets: int) -> float:
-    """Accuracy of bagged sets of random rows, non-zeros chosen on held-out training rows."""
-    labels, y = np.unique(split.y_train, return_inverse=True)
-    coders = every_coder(lengths_for(split.X_train.shape[1]))
-    folds = list(stratified_folds(make_key(0), y, PILOT_FOLDS, len(y)))
-
-    def held_out(fold):
-        X, classes = split.X_train[fold.learn], y[fold.learn]
-        share = max(2, round(n_atoms * len(X) / len(y)))
-        sets = [
-            random_rows_scores(s, X, classes, split.X_train[fold.held_out], share, coders)
-            for s in range(min(n_sets, 2))
-        ]
-        return [sum(scores) for scores in zip(*sets, strict=True)]
-
-    parts = run_blocks(held_out, folds, 2)
-    rows = np.concatenate([fold.held_out for fold in folds])
-    scores = [np.concatenate(s) for s in zip(*parts, strict=True)]
-    best = choose(coders, scores, y[rows]).coder
-    total = sum(
-        random_rows_scores(s, split.X_train, y, split.X_test, n_atoms, [best])[0]
-        for s in range(n_sets)
-    )
-    return float((labels[total.argmax(axis=1)] == split.y_test).mean())
+def random_rows_accuracy(split: Split, per_class: int, n_members: int) -> float:
+    """Accuracy of sets of random rows, non-zeros chosen on held-out training rows."""
+    model = RandomRowsClassifier(
+        n_atoms_per_class=per_class,
+        n_members=n_members,
+        calibrate=False,
+        n_jobs=-1,
+        random_state=0,
+    ).fit(split.X_train, split.y_train)
+    return float(model.score(split.X_test, split.y_test))
 
 
 def dbdl_accuracy(split: Split, n_atoms: int, n_chains: int) -> tuple[float, float]:
@@ -100,8 +57,8 @@ def measure(problem: str, per_class: list[int], n_splits: int) -> dict[str, list
             result["DBDL, one chain"][-1].append(one)
             result["atoms"][-1].append(left)
             result["DBDL, five chains"][-1].append(dbdl_accuracy(split, n_atoms, 5)[0])
-            result["random rows"][-1].append(random_rows_accuracy(split, n_atoms, 1))
-            result["random rows, five bagged"][-1].append(random_rows_accuracy(split, n_atoms, 5))
+            result["random rows"][-1].append(random_rows_accuracy(split, size, 1))
+            result["random rows, five bagged"][-1].append(random_rows_accuracy(split, size, 5))
         print(_line(size, n_atoms, result), flush=True)
     return result
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -22,6 +23,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _lock = threading.Lock()
+_idle_pools: dict[int, list[ThreadPoolExecutor]] = defaultdict(list)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle_pools.clear)  # threads do not live on in a child
 _holders = 0
 _limit: Any = None
 _controller: ThreadpoolController | None = None
@@ -51,6 +55,23 @@ def single_threaded_blas() -> Iterator[None]:
                 _limit = None
 
 
+@contextmanager
+def _pool(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Lend a pool of ``n_threads``: an idle one, or a new one where all are lent.
+
+    Starting threads takes as long as a small block. One pool for all would not do: work that
+    waits for work of its own, or two fits at once, could take up each other's threads.
+    """
+    with _lock:
+        idle = _idle_pools[n_threads]
+        pool = idle.pop() if idle else ThreadPoolExecutor(n_threads, thread_name_prefix="dbdl")
+    try:
+        yield pool
+    finally:
+        with _lock:
+            _idle_pools[n_threads].append(pool)
+
+
 def run_blocks(
     work: Callable[[Item], Result], blocks: Iterable[Item], n_threads: int = 1
 ) -> list[Result]:
@@ -63,8 +84,14 @@ def run_blocks(
     with single_threaded_blas():
         if n_threads <= 1:
             return [work(block) for block in blocks]
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="dbdl") as pool:
-            return list(pool.map(work, blocks))
+        with _pool(n_threads) as pool:
+            tasks = [pool.submit(work, block) for block in blocks]
+            try:
+                return [task.result() for task in tasks]
+            finally:  # after an error nothing may go on behind the caller's back
+                for task in tasks:
+                    task.cancel()
+                wait(tasks)
 
 
 def block_slices(n: int, size: int) -> list[slice]:

@@ -17,7 +17,18 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.rivals.copar import CoparClassifier
 from dbdl.rivals.crc import CRCClassifier
+from dbdl.rivals.dksvd import DKSVDClassifier
+from dbdl.rivals.dlsi import DLSIClassifier
+from dbdl.rivals.dpl import DPLClassifier
+from dbdl.rivals.fddl import FDDLClassifier
+from dbdl.rivals.ksvd import KSVDClassifier
+from dbdl.rivals.lcksvd import LCKSVDClassifier
+from dbdl.rivals.ldl import LDLClassifier
+from dbdl.rivals.llc import LLCClassifier
+from dbdl.rivals.src import SRCClassifier
+from dbdl.rivals.training_rows import RandomRowsClassifier, TrainingRowsClassifier
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,112 @@ _METHODS = (
         size="n_initial_atoms",
     ),
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011", grid={"penalty": (1e-4, 1e-3, 1e-2)}),
+    Method(
+        "SRC",
+        SRCClassifier,
+        "Wright, Yang, Ganesh, Sastry and Ma 2009",
+        grid={"tolerance": (0.05, 0.1, 0.2)},
+    ),
+    Method(
+        "SRC (OMP)",
+        SRCClassifier,
+        "Wright, Yang, Ganesh, Sastry and Ma 2009",
+        {"coder": "omp"},
+        grid={"n_nonzero": (10, 30, 50)},
+    ),
+    Method(
+        "training rows", TrainingRowsClassifier, "", grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}
+    ),
+    Method("random rows + ridge", RandomRowsClassifier, "", size="n_atoms_per_class"),
+    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, size="n_atoms_per_class"),
+    Method(
+        "LLC",
+        LLCClassifier,
+        "Wang, Yang, Yu, Lv, Huang and Gong 2010",
+        grid={"n_nonzero": (5, 10, 20, 40, 70, 120)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DPL",
+        DPLClassifier,
+        "Gu, Zhang, Zuo and Feng 2014",
+        grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DLSI",
+        DLSIClassifier,
+        "Ramirez, Sprechmann and Sapiro 2010",
+        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "FDDL",
+        FDDLClassifier,
+        "Yang, Zhang, Feng and Zhang 2011",
+        grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "FDDL (local)",
+        FDDLClassifier,
+        "Yang, Zhang, Feng and Zhang 2011",
+        {"rule": "local"},
+        grid={"mean_weight": (0.0, 0.005, 0.05)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DL-COPAR",
+        CoparClassifier,
+        "Kong and Wang 2012",
+        grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "DL-COPAR (global)",
+        CoparClassifier,
+        "Kong and Wang 2012",
+        {"rule": "global", "test_penalty": 0.01},
+        grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "LDL",
+        LDLClassifier,
+        "Yang, Dai, Shen and Van Gool 2014",
+        grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "K-SVD",
+        KSVDClassifier,
+        "Aharon, Elad and Bruckstein 2006",
+        grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "D-KSVD",
+        DKSVDClassifier,
+        "Zhang and Li 2010",
+        grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "LC-KSVD1",
+        LCKSVDClassifier,
+        "Jiang, Lin and Davis 2013",
+        {"variant": 1},
+        grid={"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)},
+        size="n_atoms_per_class",
+    ),
+    Method(
+        "LC-KSVD2",
+        LCKSVDClassifier,
+        "Jiang, Lin and Davis 2013",
+        {"variant": 2},
+        grid={"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)},
+        size="n_atoms_per_class",
+    ),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
     Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0)}),
     Method("logistic", LogisticRegression, "", {"max_iter": 300}, {"C": (10.0, 100.0, 1000.0)}),

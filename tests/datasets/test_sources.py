@@ -20,6 +20,7 @@ from dbdl.datasets import DataError, DataNotFoundError, load, sources
 
 SOURCES = sources()
 every_source = pytest.mark.parametrize("name", SOURCES)
+PAPER = ("yaleb", "ar", "caltech101", "scene15", "ucf_sports")
 SMALL = {"n_words": 12, "step": 8}
 
 
@@ -70,7 +71,7 @@ def test_empty_folders_and_unknown_features_are_refused(name, tmp_path):
         load(name, features="smells")
 
 
-@every_source
+@pytest.mark.parametrize("name", PAPER)
 def test_features_of_the_lcksvd_authors_are_read_where_they_exist(name, tmp_path):
     features, one_hot = columns_and_one_hot()
     forms = [form for form in SOURCES[name].forms if form.file.endswith(".mat")]
@@ -120,12 +121,34 @@ def test_a_crop_of_another_size_is_named(tmp_path):
         load("yaleb", folder=tmp_path)
 
 
-def test_yaleb_in_the_order_of_columns_is_turned_upright(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "file"), [("yaleb", "extended_yaleb_32x32.npz"), ("coil20", "coil20_32x32.npz")]
+)
+def test_pixels_in_the_order_of_columns_are_turned_upright(tmp_path, name, file):
     image = np.zeros((32, 32), dtype=np.uint8)
     image[3, 20] = 9  # row 3, column 20
-    np.savez(tmp_path / "extended_yaleb_32x32.npz", X=image.T.reshape(1, -1), y=[1])
-    found = load("yaleb", features="pixels", folder=tmp_path)
+    np.savez(tmp_path / file, X=image.T.reshape(1, -1), y=[1])
+    found = load(name, features="pixels", folder=tmp_path)
     assert found.X[0].reshape(found.image_shape)[3, 20] == 9
+    with pytest.raises(DataError, match="32×32 pixels, not of 16×16"):
+        load(name, features="pixels", folder=tmp_path, image_shape=(16, 16))
+
+
+def test_usps_keeps_its_own_split(tmp_path):
+    X = np.zeros((3, 256), dtype=np.float32)
+    np.savez(tmp_path / "usps_16x16.npz", X_train=X, y_train=[0, 1, 2], X_test=X[:1], y_test=[2])
+    found = load("usps", folder=tmp_path)
+    assert found.image_shape == (16, 16) and list(found.is_test) == [0, 0, 0, 1]
+
+
+def test_every_shared_data_set_has_its_shape(data_dir):
+    shapes = {"yaleb": (2414, 504), "scene15": (4485, 3000), "usps": (9298, 256)}
+    shapes |= {"coil20": (1440, 1024), "botswana": (3248, 145)}
+    for name, shape in shapes.items():
+        if SOURCES[name].find(data_dir) is None:
+            pytest.skip(f"needs real data: {name} is not in the folder that DBDL_DATA names")
+        found = load(name, folder=data_dir)
+        assert (found.X.shape, found.name) == (shape, name)
 
 
 def test_ar_takes_people_for_classes_and_has_540_random_faces(tmp_path):

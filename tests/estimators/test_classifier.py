@@ -185,7 +185,8 @@ def test_the_paper_s_settings():
     model = DBDLClassifier.paper(noise_precision=1e9)
     expected = {
         "n_chains": 1, "n_sweeps": 35, "initial_ratio": 1.5, "n_initial_atoms": None,
-        "n_nonzero": 50, "selection": "orthogonal", "path_average": False, "classifier": "gibbs", "scan": "paper",
+        "n_nonzero": 50, "selection": "orthogonal", "path_average": False,
+        "classifier": "gibbs", "scan": "paper",
         "sample_noise": True, "noise_precision": 1e9, "strength_precision": 1.0,
         "strengths_counted": "all", "atom_precision": None, "usage_a": None, "usage_b": None,
         "hyper_prior": 1e-6, "beta_size": "current", "least_energy": 0.0, "normalize": True,

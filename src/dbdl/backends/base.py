@@ -7,16 +7,25 @@ GPU or a cluster fits behind the same verbs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from dbdl.draws import Key
+from dbdl._threads import block_slices, run_blocks
+from dbdl.coding.omp import Selection, encode, gram_matrix
+from dbdl.draws import Key, fill_logit_betas
+from dbdl.model import conditionals
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
-from dbdl.model.state import Floats, Parameters
+from dbdl.model.joint import log_large_terms
+from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.ridge import ridge
+from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums
 
 
@@ -47,8 +56,19 @@ class Data:
         return len(self.n_rows)
 
 
+class Paths(Protocol):
+    """Greedy paths of rows."""
+
+    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
+        """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
+
+
 class Backend(Protocol):
-    """The verbs. ``codes`` are the backend's own: the sampler only hands them back."""
+    """The verbs.
+
+    Codes, atoms, sums for the atoms and selection probabilities are the backend's own arrays,
+    wherever they live: the sampler only hands them back. `UsageSums` are NumPy's.
+    """
 
     @property
     def n_threads(self) -> int:
@@ -83,8 +103,154 @@ class Backend(Protocol):
     ) -> Floats:
         """Draw the atoms one after another, each given the newest others (eq. 8)."""
 
+    def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
+        """All atoms given codes and noise precision (eq. 8); may take the sums over."""
+
+    def mean_atoms(self, posterior: AtomPosterior) -> NDArray[np.float64]:
+        """Posterior mean of the atoms (n_atoms, n_features), on the host."""
+
+    def norm_square(self, atoms: Any) -> NDArray[np.float64]:
+        """Squared norms of the atoms (n_atoms,), on the host."""
+
+    def draw_selection(
+        self,
+        key: Key,
+        number: int,
+        data: Data,
+        sums: UsageSums,
+        births: NDArray[np.int64],
+        priors: Priors,
+    ) -> Any:
+        """Draw the logits of the selection probabilities (eq. 11), (n_classes, n_atoms)."""
+
+    def log_large_terms(
+        self, parameters: Parameters, sums: UsageSums, data: Data, priors: Priors
+    ) -> float:
+        """Log density of usage, selection probabilities and atoms: what needs large arrays."""
+
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
         """Codes over the atoms in ``kept`` alone."""
+
+    def pursue(
+        self,
+        X: Floats,
+        atoms: Floats,
+        gram: Floats | None,
+        lengths: Sequence[int],
+        selection: Selection,
+    ) -> Paths:
+        """Greedy paths of new rows over published atoms, as `dbdl.coding.omp.encode`."""
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression on published codes, as `dbdl.model.ridge.ridge`."""
+
+    def lane(self) -> AbstractContextManager[Any]:
+        """Give the calls inside a lane of their own, so that chains overlap."""
+
+    def put(self, array: Floats) -> Any:
+        """Put an array where the backend's arrays live."""
+
+    def to_host(self, array: Any) -> Floats:
+        """Return one of the backend's arrays as NumPy's."""
+
+    def codes_to_host(self, codes: Any) -> Codes:
+        """Return codes as NumPy arrays."""
+
+
+@dataclass(frozen=True)
+class HostBackend:
+    """What backends share whose arrays are NumPy's: all that is not over the samples.
+
+    Attributes
+    ----------
+    n_threads : int
+    """
+
+    n_threads: int = 1
+
+    def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
+        """All atoms given codes and noise precision (eq. 8); takes the sums over."""
+        return conditionals.atoms_posterior(sums, prior)
+
+    def mean_atoms(self, posterior: AtomPosterior) -> NDArray[np.float64]:
+        """Posterior mean of the atoms."""
+        mean: NDArray[np.float64] = posterior.mean().astype(np.float64, copy=False)
+        return mean
+
+    def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
+        """Squared norms of the atoms."""
+        square: NDArray[np.float64] = np.einsum("kj,kj->k", atoms, atoms, dtype=np.float64)
+        return square
+
+    def draw_selection(
+        self,
+        key: Key,
+        number: int,
+        data: Data,
+        sums: UsageSums,
+        births: NDArray[np.int64],
+        priors: Priors,
+    ) -> NDArray[np.float64]:
+        """Draw the logits of the selection probabilities (eq. 11), (n_classes, n_atoms)."""
+        posterior = conditionals.selection_posterior(sums.count, data.n_rows, priors)
+        logit = np.empty(sums.count.shape)
+
+        def draw_classes(classes: slice) -> None:
+            for c in range(classes.start, classes.stop):
+                fill_logit_betas(
+                    key, data.first_row[c], births, number, posterior.a[c], posterior.b[c], logit[c]
+                )
+
+        share = -(-data.n_classes // self.n_threads)
+        run_blocks(draw_classes, block_slices(data.n_classes, share), self.n_threads)
+        return logit
+
+    def log_large_terms(
+        self, parameters: Parameters, sums: UsageSums, data: Data, priors: Priors
+    ) -> float:
+        """Log density of usage, selection probabilities and atoms."""
+        return log_large_terms(parameters, sums, data.n_rows, priors)
+
+    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
+        """Codes over the atoms in ``kept`` alone."""
+        return codes.keep(kept, n_atoms)
+
+    def pursue(
+        self,
+        X: Floats,
+        atoms: Floats,
+        gram: Floats | None,
+        lengths: Sequence[int],
+        selection: Selection,
+    ) -> Paths:
+        """Greedy paths of new rows over published atoms."""
+        if gram is None:
+            gram = gram_matrix(atoms, self.n_threads)
+        return encode(X, atoms, gram, lengths, selection, None, self.n_threads)
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression on published codes."""
+        return ridge(codes, target, penalty)
+
+    def lane(self) -> AbstractContextManager[Any]:
+        """Do nothing: threads overlap as they are."""
+        return nullcontext()
+
+    def put(self, array: Floats) -> Floats:
+        """Return the array: it is where it should be."""
+        return array
+
+    def to_host(self, array: Floats) -> Floats:
+        """Return the array: it is NumPy's."""
+        return array
+
+    def codes_to_host(self, codes: Codes) -> Codes:
+        """Return the codes: they are NumPy's."""
+        return codes
 
 
 def place_rows(X: Floats, class_of_row: NDArray[np.int64]) -> Data:

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dbdl._threads import block_slices, even_slices, run_blocks
-from dbdl.backends.base import Data, place_rows
+from dbdl.backends.base import Data, HostBackend, place_rows
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, Site, fill_logit_bounds, fill_normals, normal, quartered_logit
 from dbdl.model.codes import Scan
@@ -51,10 +51,15 @@ GRAM_ROWS = 256
 SUM_ATOMS = 64
 #: Features of a sparse sum taken together: what they need of all rows stays in cache.
 SUM_FEATURES = 256
+#: Entries of a mostly empty row that are skipped together.
+STRETCH = 16
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+_inlined = njit(
+    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True
+)
 # A sum may be reordered where no decision is compared with another backend's one by one.
 _reordered = njit(
     nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}
@@ -65,10 +70,8 @@ _ATOM, _USAGE, _STRENGTH, _PRIOR = (
 
 
 @dataclass(frozen=True)
-class NumbaBackend:
+class NumbaBackend(HostBackend):
     """Compiled blocks on ``n_threads`` threads."""
-
-    n_threads: int = 1
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows and their class numbers in place."""
@@ -196,17 +199,13 @@ class NumbaBackend:
         run_blocks(draw_tile, tiles, self.n_threads)
         return drawn
 
-    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
-        """Codes over the atoms in ``kept`` alone."""
-        return codes.keep(kept, n_atoms)
-
 
 def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
     """Inner products of the atoms on and above the diagonal: a row's pass only looks ahead."""
     gram = np.empty((len(atoms), len(atoms)), dtype=atoms.dtype)
 
     def fill(rows: slice) -> None:
-        gram[rows, rows.start :] = atoms[rows] @ atoms[rows.start :].T
+        np.matmul(atoms[rows], atoms[rows.start :].T, out=gram[rows, rows.start :])
 
     run_blocks(fill, block_slices(len(atoms), GRAM_ROWS), n_threads)
     return gram
@@ -293,8 +292,8 @@ def _add_rows(total, factor, row, table, left):
 @_reordered
 def _square(row):
     total = 0.0
-    for value in row:
-        total += np.float64(value) * np.float64(value)
+    for j in range(len(row)):
+        total += np.float64(row[j]) * np.float64(row[j])
     return total
 
 
@@ -339,7 +338,6 @@ def _sweep_block(
     out_atom = np.empty(2 * (row_start[-1] - row_start[0]) + n_atoms, dtype=np.int32)
     out_strength = np.empty(len(out_atom), dtype=X.dtype)
     n_out = 0
-    code = np.zeros(n_atoms, dtype=X.dtype)
     bounds = np.empty((4, n_atoms), dtype=np.float32)  # of four rows: below their uniforms' logits
     for i in range(n_rows):
         c = class_of_row[i]
@@ -350,60 +348,65 @@ def _sweep_block(
         if i % 4 == 0:
             fill_logit_bounds(key, _USAGE, first_row + i, births, number, bounds)
         lowest = bounds[i % 4]
-        for entry in range(row_start[i], row_start[i + 1]):
-            code[atom[entry]] = strength[entry]
         if n_out + n_atoms > len(out_atom):
             out_atom = _longer(out_atom, 2 * len(out_atom) + n_atoms)
             out_strength = _longer(out_strength, len(out_atom))
-        entry, n_before = row_start[i], n_out
-        for start in range(0, n_atoms, LOOK_AHEAD):
-            stop = min(start + LOOK_AHEAD, n_atoms)
-            in_use = entry < row_start[i + 1] and atom[entry] < stop
-            if not in_use and not _any_above(
-                row_offset[start:stop],
-                row_gain[start:stop],
-                match[start:stop],
-                lowest[start:stop],
-            ):
-                continue
-            for k in range(start, stop):
-                old = code[k]
-                if old == 0.0 and row_offset[k] + row_gain[k] * match[k] * match[k] <= lowest[k]:
-                    continue
-                norm_square = np.float64(gram[k, k])
-                own_match = match[k] + norm_square * old
-                if paper_scan:
-                    s = np.float64(old)
-                    if old == 0.0:
-                        s = normal(key, _PRIOR, first_row + i, births[k], number) / sqrt(prior)
-                    log_odds = selection_logit[c, k] - 0.5 * noise * s * (
-                        norm_square * s - 2.0 * own_match
-                    )
-                else:
-                    log_odds = row_offset[k] + row_gain[k] * own_match * own_match
-                new = np.float64(0.0)
-                if quartered_logit(key, _USAGE, first_row + i, births[k], number) < log_odds:
-                    precision = prior + noise * norm_square
-                    out_atom[n_out] = k
-                    out_strength[n_out] = noise * own_match / precision + normal(
-                        key, _STRENGTH, first_row + i, births[k], number
-                    ) / sqrt(precision)
-                    new = np.float64(out_strength[n_out])
-                    n_out += 1
-                change = new - old
-                if change != 0.0:
-                    square += change * (norm_square * change - 2.0 * match[k])
-                    _subtract(match[k + 1 :], change, gram[k, k + 1 :])
-            while entry < row_start[i + 1] and atom[entry] < stop:
+        entry, n_before, k = row_start[i], n_out, 0
+        while True:
+            in_use = atom[entry] if entry < row_start[i + 1] else n_atoms
+            k = _next_above(k, in_use, row_offset, row_gain, match, lowest)
+            if k == n_atoms:
+                break
+            old = np.float64(0.0)
+            if k == in_use:
+                old = np.float64(strength[entry])
                 entry += 1
-        for entry in range(row_start[i], row_start[i + 1]):
-            code[atom[entry]] = 0.0
+            norm_square = np.float64(gram[k, k])
+            own_match = match[k] + norm_square * old
+            if paper_scan:
+                s = old
+                if old == 0.0:
+                    s = normal(key, _PRIOR, first_row + i, births[k], number) / sqrt(prior)
+                log_odds = selection_logit[c, k] - 0.5 * noise * s * (
+                    norm_square * s - 2.0 * own_match
+                )
+            else:
+                log_odds = row_offset[k] + row_gain[k] * own_match * own_match
+            new = np.float64(0.0)
+            if quartered_logit(key, _USAGE, first_row + i, births[k], number) < log_odds:
+                precision = prior + noise * norm_square
+                out_atom[n_out] = k
+                out_strength[n_out] = noise * own_match / precision + normal(
+                    key, _STRENGTH, first_row + i, births[k], number
+                ) / sqrt(precision)
+                new = np.float64(out_strength[n_out])
+                n_out += 1
+            change = new - old
+            if change != 0.0:
+                square += change * (norm_square * change - 2.0 * match[k])
+                _subtract(match[k + 1 :], change, gram[k, k + 1 :])
+            k += 1
         listed[i] = n_out - n_before
         residual_square[i] = max(square, 0.0)
     return listed, out_atom[:n_out].copy(), out_strength[:n_out].copy(), residual_square
 
 
-@_compiled
+@_inlined
+def _next_above(start, stop, offset, gain, match, lowest):
+    """Find the first k in start..stop with offset + gain * match**2 above; ``stop`` if none is.
+
+    Whole stretches are looked at together, past ``stop`` if need be: an unfinished one is slow.
+    """
+    for first in range(start, stop, LOOK_AHEAD):
+        last = min(first + LOOK_AHEAD, len(match))
+        if _any_above(offset[first:last], gain[first:last], match[first:last], lowest[first:last]):
+            for k in range(first, min(last, stop)):
+                if offset[k] + gain[k] * match[k] * match[k] > lowest[k]:
+                    return k
+    return stop
+
+
+@_inlined
 def _any_above(offset, gain, match, lowest):
     """Whether any offset + gain * match**2 lies above; counted, since a branch ends vector code."""
     n_above = 0
@@ -486,10 +489,21 @@ def _gather_block(first, last, start, row, value, X, row_start, atom, strength, 
 @_compiled
 def _mirror(gram, first, last):
     """Copy rows first..last of the lower triangle to the upper, in squares that stay in cache."""
-    for left in range(0, last, 16):
+    for left in range(0, last, STRETCH):
         for k in range(first, last):
-            for j in range(left, min(left + 16, k)):
-                gram[j, k] = gram[k, j]
+            part = gram[k, left : min(left + STRETCH, k)]
+            if _any_nonzero(part):
+                for j in range(len(part)):
+                    gram[left + j, k] = part[j]
+
+
+@_inlined
+def _any_nonzero(row):
+    """Whether any number is not zero; counted, since a branch ends vector code."""
+    total = 0
+    for j in range(len(row)):
+        total += row[j] != 0.0
+    return total > 0
 
 
 @_compiled
@@ -523,11 +537,13 @@ def _off_diagonal(precision, n_nonzero):
     n_listed = 0
     for k in range(n):
         start[k] = n_listed
-        row = precision[k]
-        for j in range(n):
-            if row[j] != 0.0 and j != k:
-                column[n_listed], value[n_listed] = j, -row[j]
-                n_listed += 1
+        for left in range(0, n, STRETCH):
+            part = precision[k, left : left + STRETCH]
+            if _any_nonzero(part):
+                for j in range(len(part)):
+                    if part[j] != 0.0 and left + j != k:
+                        column[n_listed], value[n_listed] = left + j, -part[j]
+                        n_listed += 1
     start[n] = n_listed
     return start, column, value
 

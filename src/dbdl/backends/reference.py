@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl import draws
-from dbdl.backends.base import Data, place_rows
+from dbdl.backends.base import Data, HostBackend, place_rows
 from dbdl.coding.omp import omp
 from dbdl.draws import Key, Site
 from dbdl.model.codes import Scan, sweep_row
@@ -22,10 +22,8 @@ from dbdl.model.statistics import AtomSums, UsageSums
 
 
 @dataclass(frozen=True)
-class ReferenceBackend:
+class ReferenceBackend(HostBackend):
     """Dense NumPy, one thread."""
-
-    n_threads: int = 1
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows and their class numbers in place."""
@@ -98,7 +96,3 @@ class ReferenceBackend:
             mean, precision = atom_posterior(posterior, atoms, k)
             atoms[k] = mean + noise[k] / np.sqrt(precision)
         return atoms
-
-    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
-        """Codes over the atoms in ``kept`` alone."""
-        return codes.keep(kept, n_atoms)

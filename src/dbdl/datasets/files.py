@@ -68,6 +68,26 @@ def ready_made(name: str) -> Callable[[Path, Options], Dataset]:
     return read
 
 
+def images_ready_made(
+    name: str, shape: tuple[int, int], *, by_columns: bool = False
+) -> Callable[[Path, Options], Dataset]:
+    """Return a reader of files of pixels; those in the order of columns are turned upright."""
+
+    def read(path: Path, options: Options) -> Dataset:
+        if options.image_shape not in (None, shape):
+            raise DataError(
+                f"{path} holds images of {shape[0]}×{shape[1]} pixels, not of "
+                f"{options.image_shape[0]}×{options.image_shape[1]}"
+            )
+        found = replace(ready_made(name)(path, options), image_shape=shape)
+        if not by_columns:
+            return found
+        standing = np.swapaxes(found.X.reshape(-1, shape[1], shape[0]), 1, 2)
+        return replace(found, X=np.ascontiguousarray(standing.reshape(found.X.shape)))
+
+    return read
+
+
 def read_folder(folder: Path, options: Options) -> Dataset:
     """Read a folder that holds one folder of images a class; unlabelled, images as they lie."""
     paths, labels = list_images(folder)

@@ -31,8 +31,8 @@ class Dataset:
         Labels, whole numbers or strings; None where unlabelled data was asked for.
     name : str
     feature_kind : str
-        ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``, ``"action bank"`` or
-        ``"features"``.
+        ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``, ``"action bank"``, ``"spectra"``
+        or ``"features"``.
     image_shape : tuple of int, optional
         Height and width, where a row is an image read row by row.
     groups : ndarray of shape (n_samples,), optional

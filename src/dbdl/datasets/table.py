@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dbdl.datasets import ar, caltech101, scene15, ucf_sports, yaleb
+from dbdl.datasets import (
+    ar,
+    botswana,
+    caltech101,
+    coil20,
+    scene15,
+    ucf_sports,
+    usps,
+    yaleb,
+)
 from dbdl.datasets.source import Source
 
 _SOURCES = (
@@ -11,6 +20,9 @@ _SOURCES = (
     caltech101.SOURCE,
     scene15.SOURCE,
     ucf_sports.SOURCE,
+    usps.SOURCE,
+    coil20.SOURCE,
+    botswana.SOURCE,
 )
 
 
@@ -25,6 +37,6 @@ def sources() -> dict[str, Source]:
     --------
     >>> from dbdl.datasets import sources
     >>> list(sources())
-    ['yaleb', 'ar', 'caltech101', 'scene15', 'ucf_sports']
+    ['yaleb', 'ar', 'caltech101', 'scene15', 'ucf_sports', 'usps', 'coil20', 'botswana']
     """
     return {source.name: source for source in _SOURCES}

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from dbdl.datasets.files import read_file, ready_made
+from dbdl.datasets.files import images_ready_made, ready_made
 from dbdl.datasets.images import dataset_of_images, is_image, list_images
-from dbdl.datasets.record import DataError, Dataset, make_dataset
+from dbdl.datasets.record import DataError, Dataset
 from dbdl.datasets.source import Form, Options, Source
 
 N_DIRECTIONS = 504
@@ -35,16 +33,6 @@ def read_crops(folder: Path, options: Options) -> Dataset:
     return dataset_of_images(paths, people, folder, "yaleb", options, defaults)
 
 
-def _read_small(path: Path, options: Options) -> Dataset:
-    """Pixels in the order of the file's columns, brought into the order of rows."""
-    shape = (32, 32)
-    if options.image_shape not in (None, shape):
-        raise DataError(f"{path} holds images of 32×32 pixels, not of {options.image_shape}")
-    found = read_file(path, options)
-    upright = np.swapaxes(found.X.reshape(-1, *shape), 1, 2).reshape(len(found.X), -1)
-    return make_dataset(upright, found.y, "yaleb", feature_kind="pixels", image_shape=shape)
-
-
 SOURCE = Source(
     "yaleb",
     "Extended YaleB",
@@ -64,7 +52,7 @@ SOURCE = Source(
         Form(
             "extended_yaleb_32x32.npz",
             ("pixels",),
-            _read_small,
+            images_ready_made("yaleb", (32, 32), by_columns=True),
             "32×32 pixels in the order of columns, arrays X (2414, 1024) and y",
         ),
         Form(

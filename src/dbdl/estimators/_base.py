@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
+from dbdl.backends import Backend, make_backend
 from dbdl.backends.numba_cpu import _sweep_block
 from dbdl.estimators._progress import CallbackSupportMixin
 from dbdl.estimators._rows import RowEstimator
@@ -45,6 +46,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
     "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
     "normalize": ["boolean"],
+    "device": [str],
     "n_jobs": [None, Integral],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -87,9 +89,12 @@ class DictionaryEstimator(
     def _coder(self) -> Coder:
         return Coder(self.selection_, self.n_nonzero_, self.path_average_)
 
+    def _backend(self) -> Backend:
+        return make_backend(self.device, resolve_n_jobs(self.n_jobs))
+
     def _encode(self, X: Floats) -> csr_matrix:
-        n_threads = resolve_n_jobs(self.n_jobs)
-        codes = [chain.encode(X, self._coder(), n_threads) for chain in self.chains_]
+        backend = self._backend()
+        codes = [chain.encode(X, self._coder(), backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
     def transform(self, X: ArrayLike) -> csr_matrix:
@@ -135,7 +140,7 @@ class DictionaryEstimator(
 
     def _say_if_compiling(self) -> None:
         """Say so when this fit will first compile the kernels, which takes a while."""
-        if not compiled_before(_sweep_block):
+        if self.device == "cpu" and not compiled_before(_sweep_block):
             logger.warning("dbdl: compiling its kernels, once; later fits start at once")
 
 

@@ -17,6 +17,7 @@ from dbdl.estimators._rows import ScoreClassifier
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
+    Task,
     choose_on_held_out_rows,
     learn_ensemble,
 )
@@ -100,6 +101,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Publish the mean of so many draws of the atoms; 0 publishes their posterior mean.
     normalize : bool, default=True
         Scale rows to unit norm first. The default precisions make sense for unit rows only.
+    device : str, default="cpu"
+        Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
+        ``dbdl[gpu]``), "auto" for a GPU where there is one.
     n_jobs : int, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -190,6 +194,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
         normalize: bool = True,
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -219,6 +224,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.n_start_nonzero = n_start_nonzero
         self.n_atom_draws = n_atom_draws
         self.normalize = normalize
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -286,25 +292,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """
         X, class_of_row = self._rows_and_classes(X, y)
         self._say_if_compiling()
-        seed, settings, n_threads = (
-            self._seed(),
-            self._chain_settings(),
-            resolve_n_jobs(self.n_jobs),
-        )
+        n_threads = resolve_n_jobs(self.n_jobs)
         progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
-        labels = self._choose(seed, X, class_of_row)
-        members = learn_ensemble(
-            seed,
-            X,
-            class_of_row,
-            len(self.classes_),
-            settings,
-            labels,
-            self._coder(),
-            self.n_chains,
-            n_threads,
-            progress,
-        )
+        task = self._choose(X, class_of_row, n_threads)
+        members = learn_ensemble(task, self._coder(), n_threads, progress)
         self._publish(members)
         self.selection_probability_ = np.hstack([m.selection_probability for m in members])
         label_atoms = np.concatenate([m.label_atoms for m in members]) / self.n_chains
@@ -315,28 +306,28 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         progress.end()
         return self
 
-    def _choose(self, seed: int, X: Floats, class_of_row: NDArray[np.int64]) -> LabelSettings:
+    def _choose(self, X: Floats, class_of_row: NDArray[np.int64], n_threads: int) -> Task:
         """Choose on held-out rows what is left to them, and fit the temperature."""
         coders = self._coders(X.shape[1])
         weights: tuple[Any, ...] = (self.label_weight,)
         if self.label_weight == "auto":
             weights = LABEL_WEIGHTS if self.classifier == "joint" else LABEL_WEIGHTS[:1]
         kind: Any = self.classifier
-        candidates = [LabelSettings(kind, self.penalty, w) for w in weights]
-        choices = [
-            choose_on_held_out_rows(
+        seed, settings = self._seed(), self._chain_settings()
+        tasks = [
+            Task(
                 seed,
                 X,
                 class_of_row,
                 len(self.classes_),
-                self._chain_settings(),
-                labels,
-                coders,
+                settings,
+                LabelSettings(kind, self.penalty, weight),
                 self.n_chains,
-                resolve_n_jobs(self.n_jobs),
+                self.device,
             )
-            for labels in candidates
+            for weight in weights
         ]
+        choices = [choose_on_held_out_rows(task, coders, n_threads) for task in tasks]
         best = int(np.argmin([np.inf if c is None else c.log_loss[c.best] for c in choices]))
         self.held_out_ = choices[best]
         if self.held_out_ is None:  # every class has one row: nothing can be left out
@@ -344,7 +335,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         else:
             chosen, self.temperature_ = self.held_out_.coder, 1.0 / self.held_out_.sharpness
         self.selection_, self.n_nonzero_, self.path_average_ = chosen
-        return candidates[best]
+        return tasks[best]
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from dbdl._threads import resolve_n_jobs
-from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
@@ -44,7 +42,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         Rule of matching pursuit.
     scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
 atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
-n_atom_draws, normalize, n_jobs, random_state, verbose
+n_atom_draws, normalize, device, n_jobs, random_state, verbose
         As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is the
         whole of the rows.
 
@@ -98,6 +96,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
         normalize: bool = True,
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -121,6 +120,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
         self.n_start_nonzero = n_start_nonzero
         self.n_atom_draws = n_atom_draws
         self.normalize = normalize
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -149,7 +149,7 @@ n_atom_draws, normalize, n_jobs, random_state, verbose
             X,
             np.zeros(len(X), dtype=np.int64),
             self._chain_settings(),
-            NumbaBackend(resolve_n_jobs(self.n_jobs)),
+            self._backend(),
             lambda record: progress(0, record),
         )
         dictionary, trace = learned.dictionary, learned.chain.trace

@@ -160,7 +160,7 @@ def _learn_chain(
         settings.options,
         backend,
         settings.n_sweeps,
-        least_energy=settings.least_energy * mean_square(data.X),
+        least_energy=settings.least_energy * mean_square(X),
         after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
         on_sweep=on_sweep,
     )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from dbdl.coding.omp import Selection
 from dbdl.draws import Key, Site, uniform
@@ -107,9 +107,20 @@ def _classes_by_first_row(class_of_row: Classes) -> Classes:
 
 def log_loss(scores: Scores, class_of_row: Classes, sharpness: float) -> float:
     """Mean of -log softmax(sharpness * scores) at the true classes."""
-    scaled = sharpness * scores
-    true = scaled[np.arange(len(scaled)), class_of_row]
-    return float((logsumexp(scaled, axis=1) - true).mean())
+    below = _below_largest(scores)
+    true = below[np.arange(len(below)), class_of_row]
+    return _mean_log_sum(below, sharpness) - sharpness * float(true.mean())
+
+
+def _below_largest(scores: Scores) -> Scores:
+    """Scores less the largest of their row: no exponential of these overflows."""
+    below: Scores = scores - scores.max(axis=1, keepdims=True)
+    return below
+
+
+def _mean_log_sum(below: Scores, sharpness: float) -> float:
+    """Mean over rows of log sum exp(sharpness * below)."""
+    return float(np.log(np.exp(sharpness * below).sum(axis=1)).mean())
 
 
 def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
@@ -120,12 +131,13 @@ def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
     """
     smoothing = 1.0 / (len(scores) + 1.0)
     spread = float(scores.std()) or 1.0
+    below = _below_largest(scores)
+    true = float(below[np.arange(len(below)), class_of_row].mean())
+    labelled = (1 - smoothing) * true + smoothing * float(below.mean())
 
     def loss(log_sharpness: float) -> float:
         sharpness = np.exp(log_sharpness) / spread
-        at_random = float((logsumexp(sharpness * scores, axis=1)).mean())
-        at_random -= sharpness * float(scores.mean())
-        return (1 - smoothing) * log_loss(scores, class_of_row, sharpness) + smoothing * at_random
+        return _mean_log_sum(below, sharpness) - sharpness * labelled
 
     best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded")
     return float(np.exp(best.x)) / spread

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_matrix
 
 from dbdl.backends.base import Backend
 from dbdl.draws import Key
 from dbdl.learn.chain import ChainSettings, LearnedChain
-from dbdl.model.conditionals import atoms_posterior
 from dbdl.model.priors import AtomPrior
+from dbdl.model.ridge import ridge
 from dbdl.model.state import Floats, Parameters, State
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import run
@@ -27,12 +26,13 @@ def one_hot(class_of_row: Classes, n_classes: int) -> NDArray[np.float64]:
 
 
 def ridge_label_atoms(
-    codes: csr_matrix, class_of_row: Classes, n_classes: int, penalty: float
+    codes: csr_matrix,
+    class_of_row: Classes,
+    n_classes: int,
+    penalty: float,
+    backend: Backend | None = None,
 ) -> NDArray[np.float64]:
     """Ridge regression of the labels on the codes (eq. 15).
-
-    Solves min_W ||H - codes W||^2 + penalty ||W||^2 by a Cholesky factor of the smaller of the
-    two Gram matrices.
 
     Parameters
     ----------
@@ -40,30 +40,15 @@ def ridge_label_atoms(
     class_of_row : ndarray of shape (n_samples,)
     n_classes : int
     penalty : float
+    backend : Backend, optional
+        Where to solve.
 
     Returns
     -------
     label_atoms : ndarray of shape (n_atoms, n_classes)
     """
-    codes = codes.astype(np.float64)
-    labels = one_hot(class_of_row, n_classes)
-    n_samples, n_atoms = codes.shape
-    if n_atoms <= n_samples:
-        return solve_ridge((codes.T @ codes).toarray(), codes.T @ labels, penalty)
-    solution: NDArray[np.float64] = codes.T @ solve_ridge(
-        (codes @ codes.T).toarray(), labels, penalty
-    )
-    return solution
-
-
-def solve_ridge(
-    gram: NDArray[np.float64], target: NDArray[np.float64], penalty: float
-) -> NDArray[np.float64]:
-    """Solve (gram + penalty I) W = target by Cholesky; ``gram`` is overwritten."""
-    gram.flat[:: len(gram) + 1] += penalty
-    factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-    solution: NDArray[np.float64] = cho_solve(factor, target, check_finite=False)
-    return solution
+    solve = ridge if backend is None else backend.ridge
+    return solve(codes, one_hot(class_of_row, n_classes), penalty)
 
 
 def gibbs_label_atoms(
@@ -75,16 +60,16 @@ def gibbs_label_atoms(
     start where the dictionary's did; W starts at the ridge solution, the codes at those of the
     dictionary. Returns label atoms (n_atoms, n_classes) for the published codes.
     """
-    last, data, dtype = learned.chain.state, learned.data, learned.data.X.dtype
+    last, data, dtype = learned.chain.state, learned.data, learned.dictionary.atoms.dtype
     labels = backend.place(
         one_hot(data.class_of_row, data.n_classes).astype(dtype), data.class_of_row
     )
     scale = learned.dictionary.scale[:, np.newaxis]
     start = scale * ridge_label_atoms(
-        learned.dictionary.codes, data.class_of_row, data.n_classes, penalty
+        learned.dictionary.codes, data.class_of_row, data.n_classes, penalty, backend
     )
     parameters = Parameters(
-        atoms=start.astype(dtype),
+        atoms=backend.put(start.astype(dtype)),
         selection_logit=last.parameters.selection_logit,
         strength_precision=np.full(data.n_classes, settings.strength_precision),
         noise_precision=np.full(data.n_classes, settings.noise_precision),
@@ -104,7 +89,7 @@ def gibbs_label_atoms(
     )
     now = chain.state.parameters
     sums = backend.gather(labels, chain.state.codes, now.n_atoms, now.noise_precision)
-    return atoms_posterior(sums, priors.atoms).mean() / scale
+    return backend.mean_atoms(backend.atoms_posterior(sums, priors.atoms)) / scale
 
 
 def append_labels(X: Floats, class_of_row: Classes, n_classes: int, weight: float) -> Floats:

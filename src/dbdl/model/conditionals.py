@@ -64,13 +64,18 @@ def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
 
 
 def atoms_posterior(sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
-    """All atoms given codes and noise precision: eq. 8 for every k at once."""
+    """All atoms given codes and noise precision: eq. 8 for every k at once.
+
+    The arrays of ``sums`` are taken over: the prior is added in place, since copies of them would
+    be among the largest arrays of a chain.
+    """
+    precision, natural_mean = sums.gram, sums.cross
     if isinstance(prior.precision, np.ndarray):
-        precision: Floats = sums.gram + prior.precision
+        precision += prior.precision
     else:
-        precision = sums.gram.copy()
         precision.flat[:: len(precision) + 1] += prior.precision
-    natural_mean = sums.cross if prior.natural_mean is None else sums.cross + prior.natural_mean
+    if prior.natural_mean is not None:
+        natural_mean += prior.natural_mean
     return AtomPosterior(precision, natural_mean)
 
 

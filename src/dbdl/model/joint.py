@@ -39,6 +39,19 @@ def log_joint(
     noise_per_class : bool
         Whether there is one noise precision for each class, each with its own prior.
     """
+    small = log_small_terms(parameters, sums, n_rows, priors, noise_per_class=noise_per_class)
+    return small + log_large_terms(parameters, sums, n_rows, priors)
+
+
+def log_small_terms(
+    parameters: Parameters,
+    sums: UsageSums,
+    n_rows: NDArray[np.int64],
+    priors: Priors,
+    *,
+    noise_per_class: bool = False,
+) -> float:
+    """Log density of data, strengths and precisions: a few numbers a class."""
     noise = parameters.noise_precision
     own_noise = noise if noise_per_class else noise[:1]
     n_features = parameters.atoms.shape[1]
@@ -49,12 +62,19 @@ def log_joint(
     return float(
         data
         + strengths
-        + log_selection(parameters.selection_logit, sums.count, n_rows, priors)
-        + log_atoms(parameters.atoms, priors.atoms)
         + log_gamma(
             parameters.strength_precision, priors.strength_shape, priors.strength_rate
         ).sum()
         + log_gamma(own_noise, priors.noise_shape, priors.noise_rate).sum()
+    )
+
+
+def log_large_terms(
+    parameters: Parameters, sums: UsageSums, n_rows: NDArray[np.int64], priors: Priors
+) -> float:
+    """Log density of usage, selection probabilities and atoms: large arrays."""
+    return log_selection(parameters.selection_logit, sums.count, n_rows, priors) + log_atoms(
+        parameters.atoms, priors.atoms
     )
 
 

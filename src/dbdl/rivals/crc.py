@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from dbdl.learn.labels import solve_ridge
+from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 

@@ -13,12 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._threads import block_slices, run_blocks
 from dbdl.backends.base import Backend, Data
-from dbdl.draws import Key, Site, fill_logit_betas, gamma_variate
+from dbdl.draws import Key, Site, gamma_variate
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
-from dbdl.model.joint import log_joint
+from dbdl.model.joint import log_small_terms
 from dbdl.model.priors import Priors
 from dbdl.model.prune import atoms_to_keep
 from dbdl.model.state import Floats, Parameters, State
@@ -83,14 +82,14 @@ def init(
     codes = backend.start(data, atoms, n_nonzero)
     parameters = Parameters(
         atoms=atoms,
-        selection_logit=np.zeros((data.n_classes, len(atoms))),
+        selection_logit=backend.put(np.zeros((data.n_classes, len(atoms)))),
         strength_precision=np.full(data.n_classes, strength_precision),
         noise_precision=np.full(data.n_classes, noise_precision),
         births=np.arange(len(atoms)),
     )
     sums = backend.usage(data, codes, parameters)
     if selection == "counts":
-        logit = draw_selection(key, 0, data, sums, parameters.births, priors, backend)
+        logit = backend.draw_selection(key, 0, data, sums, parameters.births, priors)
         parameters = replace(parameters, selection_logit=logit)
     return State(parameters, codes, sweep=0), sums
 
@@ -101,11 +100,11 @@ def step(
     """One exact Gibbs step: every variable given all others."""
     now, number = state.parameters, state.sweep + 1
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
-    posterior = conditionals.atoms_posterior(sums, priors.atoms)
+    posterior = backend.atoms_posterior(sums, priors.atoms)
     now = replace(now, atoms=backend.draw_atoms(key, number, posterior, now.atoms, now.births))
     codes, usage = backend.sweep(key, number, data, state.codes, now, options.scan)
     if options.sample_selection:
-        logit = draw_selection(key, number, data, usage, now.births, priors, backend)
+        logit = backend.draw_selection(key, number, data, usage, now.births, priors)
         now = replace(now, selection_logit=logit)
     now = replace(
         now,
@@ -116,7 +115,9 @@ def step(
             now,
             noise_precision=_draw_noise_precision(key, number, data, usage, now, priors, options),
         )
-    density = log_joint(now, usage, data.n_rows, priors, noise_per_class=options.noise_per_class)
+    density = backend.log_large_terms(now, usage, data, priors) + log_small_terms(
+        now, usage, data.n_rows, priors, noise_per_class=options.noise_per_class
+    )
     return State(now, codes, number), Info(usage, density)
 
 
@@ -128,36 +129,12 @@ def drop(
     See `dbdl.model.prune.atoms_to_keep` for the rule.
     """
     parameters = state.parameters
-    norm_square = np.einsum("kj,kj->k", parameters.atoms, parameters.atoms, dtype=np.float64)
+    norm_square = backend.norm_square(parameters.atoms)
     kept = atoms_to_keep(sums.count, sums.energy, norm_square, least_energy)
     if len(kept) == parameters.n_atoms:
         return state, priors
     codes = backend.keep(state.codes, kept, parameters.n_atoms)
     return State(parameters.keep(kept), codes, state.sweep), priors.keep(kept)
-
-
-def draw_selection(
-    key: Key,
-    number: int,
-    data: Data,
-    sums: UsageSums,
-    births: NDArray[np.int64],
-    priors: Priors,
-    backend: Backend,
-) -> NDArray[np.float64]:
-    """Draw the logits of the selection probabilities (eq. 11), shape (n_classes, n_atoms)."""
-    posterior = conditionals.selection_posterior(sums.count, data.n_rows, priors)
-    logit = np.empty(sums.count.shape)
-
-    def draw_classes(classes: slice) -> None:
-        for c in range(classes.start, classes.stop):
-            fill_logit_betas(
-                key, data.first_row[c], births, number, posterior.a[c], posterior.b[c], logit[c]
-            )
-
-    share = -(-data.n_classes // backend.n_threads)
-    run_blocks(draw_classes, block_slices(data.n_classes, share), backend.n_threads)
-    return logit
 
 
 def _draw_gamma(key: Key, site: Site, place: int, number: int, shape: float, rate: float) -> float:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
-from dbdl.model.conditionals import atoms_posterior, selection_posterior
+from dbdl.model.conditionals import selection_posterior
 from dbdl.model.priors import Priors
 from dbdl.model.state import Floats, State
 
@@ -47,20 +47,20 @@ def publish(
     """
     now = state.parameters
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
-    posterior = atoms_posterior(sums, priors.atoms)
+    posterior = backend.atoms_posterior(sums, priors.atoms)
     if n_draws == 0:
-        atoms = posterior.mean()
+        atoms = backend.mean_atoms(posterior)
     else:
         atoms, drawn = np.zeros(now.atoms.shape), now.atoms
         for draw in range(n_draws):
             drawn = backend.draw_atoms(key, state.sweep + 1 + draw, posterior, drawn, now.births)
-            atoms += drawn / n_draws
+            atoms += backend.to_host(drawn) / n_draws
     scale = np.linalg.norm(atoms, axis=1)
     scale[scale == 0] = 1.0
     beta = selection_posterior(backend.usage(data, state.codes, now).count, data.n_rows, priors)
-    codes = state.codes
+    codes = backend.codes_to_host(state.codes)
     return Dictionary(
-        atoms=(atoms / scale[:, np.newaxis]).astype(now.atoms.dtype),
+        atoms=(atoms / scale[:, np.newaxis]).astype(codes.strength.dtype),
         codes=csr_matrix(
             (
                 codes.strength * scale[codes.atom].astype(codes.strength.dtype),

@@ -1,0 +1,196 @@
+"""Speed of the rivals: fit and predict of every registered method, and what dominates each.
+
+    python -m benchmarks.bench_rivals [--quick] [--only K-SVD SRC] [--jobs 2]
+
+Every method is fitted with its default settings, without the second fit that calibrates
+probabilities, and predicts as many rows as it learned from. Wall time and processor time stand
+side by side: the second is hardly disturbed by others on the machine. A second fit, on one
+thread and under the profiler, says which functions of the package, or of the libraries it calls,
+take most of the time themselves.
+
+K-SVD is set beside a plain one: scikit-learn's OMP and an update atom by atom in NumPy, dense
+residuals on the rows that use an atom, with equal start and iterations, both on one thread.
+
+Where DBDL_DATA holds the real faces they are used; random rows of the same size stand in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import orthogonal_mp_gram
+
+import dbdl
+from benchmarks.bench_fit import QUICK_SIZES, SIZES, load_faces, make_rows, print_table
+from dbdl._threads import single_threaded_blas
+from dbdl.learn.ksvd import learn_ksvd, start_atoms
+
+Floats = NDArray[np.float64]
+Classes = NDArray[np.int64]
+
+N_JOBS = 2
+# What the project set itself: seconds of fit and predict on two cores, ratio to plain K-SVD.
+MOST_SECONDS = {"FDDL": 300.0, "DL-COPAR": 300.0}
+MOST_SECONDS_OF_OTHERS = 60.0
+LEAST_OVER_PLAIN = 5.0
+# Slower methods are not run again for the profile.
+PROFILE_UNDER = 60.0
+
+
+# --------------------------------------------------------------------------------- every method
+
+
+class Timed(NamedTuple):
+    """Seconds on the wall and of the processor."""
+
+    wall: float
+    processor: float
+
+
+def timed(job: Callable[[], Any]) -> Timed:
+    wall, processor = time.perf_counter(), time.process_time()
+    job()
+    return Timed(time.perf_counter() - wall, time.process_time() - processor)
+
+
+def make(name: str, n_jobs: int) -> Any:
+    """A fresh estimator: default settings, no calibration, fixed seed, so many threads."""
+    method = dbdl.methods()[name]
+    wanted = {"calibrate": False, "random_state": 0, "n_jobs": n_jobs}
+    known = method().get_params()
+    return method(**{key: value for key, value in wanted.items() if key in known})
+
+
+def dominating(job: Callable[[], Any], n_named: int = 2) -> str:
+    """Names of the functions that took most time themselves, with their shares."""
+    profile = cProfile.Profile()
+    profile.runcall(job)
+    own: dict[str, float] = {}
+    for (file, _, function), (_, _, seconds, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        name = function.strip("<>") if file == "~" else f"{Path(file).stem}.{function}"
+        own[name] = own.get(name, 0.0) + seconds
+    total = sum(own.values()) or 1.0
+    most = sorted(own, key=own.__getitem__, reverse=True)[:n_named]
+    return ", ".join(f"{_short(name)} {100 * own[name] / total:.0f} %" for name in most)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("method ").split(" of ")[0].strip("'")
+
+
+def time_method(X: Floats, y: Classes, name: str, n_jobs: int) -> list[str]:
+    """One row of the table."""
+    few = np.concatenate([np.flatnonzero(y == c)[:4] for c in range(4)])
+    make(name, n_jobs).fit(X[few], y[few]).predict(X[few])  # compiles, where still to be done
+    model = make(name, n_jobs)
+    fit = timed(lambda: model.fit(X, y))
+    predict = timed(lambda: model.predict(X))
+    total = fit.wall + predict.wall
+    target = MOST_SECONDS.get(name, MOST_SECONDS_OF_OTHERS)
+    what = "too long to profile"
+    if total < PROFILE_UNDER:
+        alone = make(name, 1)
+        what = dominating(lambda: alone.fit(X, y).predict(X))
+    seconds = [f"{s:.2f}" for s in (fit.wall, fit.processor, predict.wall, predict.processor)]
+    return [name, *seconds, "yes" if total < target else f"no (> {target:g} s)", what]
+
+
+def time_methods(X: Floats, y: Classes, names: Sequence[str], n_jobs: int) -> None:
+    """Print a row for each method."""
+    rows = []
+    for name in names:
+        rows.append(time_method(X, y, name, n_jobs))
+        print(f"    {name}: fit {rows[-1][1]} s, predict {rows[-1][3]} s", flush=True)
+    header = ("method", "fit, s", "processor", "predict, s", "processor", "in time", "dominated by")
+    print_table(header, rows)
+
+
+# ----------------------------------------------------------------------------------- plain K-SVD
+
+
+def plain_ksvd(X: Floats, atoms: Floats, n_nonzero: int, n_iterations: int) -> Floats:
+    """K-SVD as one would write it in an afternoon: scikit-learn's OMP, NumPy, approximate."""
+    atoms = atoms.copy()
+    for _ in range(n_iterations):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            codes = orthogonal_mp_gram(atoms @ atoms.T, atoms @ X.T, n_nonzero_coefs=n_nonzero).T
+        for k in range(len(atoms)):
+            rows = np.flatnonzero(codes[:, k])
+            if not len(rows):
+                continue
+            own = codes[rows]
+            own[:, k] = 0
+            left = X[rows] - own @ atoms
+            atom = codes[rows, k] @ left
+            atoms[k] = atom / np.linalg.norm(atom)
+            codes[rows, k] = left @ atoms[k]
+    return atoms
+
+
+def compare_ksvd(X: Floats, n_atoms: int, n_nonzero: int, n_iterations: int) -> None:
+    """Print the time of both from the same start, on one thread."""
+    start = start_atoms(X, n_atoms, np.random.default_rng(0))
+    n_atoms = len(start)
+
+    def ours(update: Any = "approximate") -> None:
+        learn_ksvd(X, start, n_nonzero, n_iterations, update, least_use=0.0, same_atom=1.0)
+
+    learn_ksvd(X, start, n_nonzero, 1)  # compiles, where that is still to be done
+    with single_threaded_blas():
+        seconds = {
+            "ours, approximate": timed(ours),
+            "ours, exact": timed(lambda: ours("exact")),
+            "plain NumPy and scikit-learn's OMP": timed(
+                lambda: plain_ksvd(X, start, n_nonzero, n_iterations)
+            ),
+        }
+    first = seconds["ours, approximate"].processor
+    print(
+        f"K-SVD: {n_atoms} atoms, {n_nonzero} non-zeros, {n_iterations} iterations, one thread, "
+        f"float64; target: plain at least {LEAST_OVER_PLAIN:g} x ours"
+    )
+    print_table(
+        ("", "seconds", "processor", "ratio"),
+        [
+            [name, f"{t.wall:.2f}", f"{t.processor:.2f}", f"{t.processor / first:.1f}"]
+            for name, t in seconds.items()
+        ],
+    )
+    print(f"  ours is dominated by {dominating(ours)}\n", flush=True)
+
+
+def run(quick: bool, only: Sequence[str] = (), n_jobs: int = N_JOBS) -> None:
+    """Print both tables; ``quick`` takes a quarter of the size."""
+    size = (QUICK_SIZES if quick else SIZES)["yaleb"]
+    faces = None if quick else load_faces()
+    X, y = make_rows(size) if faces is None else faces
+    source = "random" if faces is None else "real"
+    print(
+        f"{size.name}: {X.shape[0]} x {X.shape[1]} {source}, {y.max() + 1} classes, float64, "
+        f"{n_jobs} threads\n",
+        flush=True,
+    )
+    names = [name for name in dbdl.methods() if not only or name in only]
+    time_methods(X, y, names, n_jobs)
+    if not only or "K-SVD" in only:
+        compare_ksvd(X, 15 * (int(y.max()) + 1), 10 if quick else 30, 2 if quick else 5)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--quick", action="store_true", help="a quarter of the size")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="of these methods")
+    parser.add_argument("--jobs", type=int, default=N_JOBS, help="threads")
+    arguments = parser.parse_args()
+    run(arguments.quick, arguments.only, arguments.jobs)

@@ -1,0 +1,432 @@
+"""The backend for one GPU: PyTorch for the matrix work, Triton for what is sequential in a row.
+
+Data, atoms, codes and their Gram matrices stay on the device for the whole chain; a sweep brings
+back the sums that the draws of the precisions need. Codes are dense there: a GPU multiplies them
+faster than it would sort them.
+
+Every product whose rounding could turn a decision is in the dtype of the data without TF32, which
+costs 2 in the log-odds at a noise precision of 1e6; the sums for the atoms are in float64, which a
+data-centre GPU multiplies as fast as float32. Draws are made at the addresses of `dbdl.draws`, so a
+chain on the GPU sees the random words of a chain on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.special import betaln
+from torch import Tensor
+
+from dbdl.backends import triton_kernels as kernels
+from dbdl.backends.base import Data, place_rows
+from dbdl.coding.omp import Selection
+from dbdl.draws import Key, Site
+from dbdl.model.codes import Scan
+from dbdl.model.conditionals import AtomPosterior
+from dbdl.model.joint import LOG_2PI, log_atoms
+from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.statistics import AtomSums, UsageSums
+
+#: Pairs of features, and atoms, that one program draws for.
+DRAW_BLOCK = 256
+#: Bytes of work that matching pursuit may take on the device at once.
+PURSUIT_BYTES = 4 << 30
+#: An atom off the chosen ones by less than this part of its squared norm adds only rounding.
+DEPENDENCE = {torch.float32: 1e-6, torch.float64: 1e-12}
+
+
+@dataclass(frozen=True)
+class DeviceData(Data):
+    """Rows on the device; class numbers there too."""
+
+    class_on_device: Any = None
+    one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
+
+
+@dataclass(frozen=True)
+class TorchBackend:
+    """Chains on one device.
+
+    Attributes
+    ----------
+    n_threads : int
+        Of the little that is left to the host.
+    device : str
+        A device of PyTorch: "cuda", "cuda:1"; "cpu" runs the kernels in Triton's interpreter.
+    """
+
+    n_threads: int = 1
+    device: str = "cuda"
+
+    # ------------------------------------------------------------------------------ to and fro
+
+    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
+        """Put rows and their class numbers on the device."""
+        host = place_rows(X, class_of_row)
+        classes = self.put(host.class_of_row)
+        one_hot = torch.nn.functional.one_hot(classes, host.n_classes).T.float().contiguous()
+        return DeviceData(
+            self.put(host.X), host.class_of_row, host.n_rows, host.first_row, classes, one_hot
+        )
+
+    def put(self, array: NDArray[Any]) -> Tensor:
+        """Copy an array to the device."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    def to_host(self, array: Tensor) -> NDArray[Any]:
+        """Copy an array from the device."""
+        return array.cpu().numpy()
+
+    def codes_to_host(self, codes: Tensor) -> Codes:
+        """Copy the codes that are not zero from the device."""
+        used = codes != 0
+        row_start = np.concatenate([[0], np.cumsum(self.to_host(used.sum(dim=1)))])
+        atom = self.to_host(used.nonzero()[:, 1].to(torch.int32))
+        return Codes(row_start.astype(np.int64), atom, self.to_host(codes[used]))
+
+    def keep(self, codes: Tensor, kept: NDArray[np.intp], n_atoms: int) -> Tensor:
+        """Codes over the atoms in ``kept`` alone."""
+        return codes[:, self.put(kept)].contiguous()
+
+    def lane(self) -> AbstractContextManager[Any]:
+        """Give the calls inside a stream of their own, so that chains overlap."""
+        if not self.device.startswith("cuda"):
+            return nullcontext()
+        return torch.cuda.stream(torch.cuda.Stream(self.device))
+
+    # -------------------------------------------------------------------------------- the codes
+
+    def start(self, data: Any, atoms: Tensor, n_nonzero: int) -> Tensor:
+        """Codes of the rows by matching pursuit."""
+        with exact_products():
+            gram = atoms @ atoms.T
+        return pursue(data.X, atoms, gram, [n_nonzero], "forward").codes([0], len(atoms))
+
+    def sweep(
+        self,
+        key: Key,
+        number: int,
+        data: Any,
+        codes: Tensor,
+        parameters: Parameters,
+        scan: Scan,
+    ) -> tuple[Tensor, UsageSums]:
+        """Draw every row's usage and strengths (eqs. 9 and 10)."""
+        atoms: Any = parameters.atoms
+        with exact_products():
+            gram = atoms @ atoms.T
+            residual = torch.addmm(data.X, codes, atoms, alpha=-1)
+            matches = residual @ atoms.T
+        square = residual.double().square().sum(dim=1)
+        codes = codes.clone()
+        n_atoms = len(atoms)
+        block, n_warps = kernels.block_and_warps(n_atoms)
+        kernels.sweep_rows[(len(codes),)](
+            *key,
+            number,
+            matches,
+            codes,
+            gram,
+            self.put(parameters.births),
+            data.class_on_device,
+            parameters.selection_logit,
+            self.put(parameters.strength_precision),
+            self.put(parameters.noise_precision),
+            square,
+            n_atoms,
+            USAGE=int(Site.USAGE),
+            STRENGTH=int(Site.STRENGTH),
+            PRIOR=int(Site.PRIOR_STRENGTH),
+            PAPER=scan == "paper",
+            BLOCK=block,
+            num_warps=n_warps,
+        )
+        return codes, self._sums(data, codes, square)
+
+    def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
+        """Sums of given codes."""
+        with exact_products():
+            residual = torch.addmm(data.X, codes, parameters.atoms, alpha=-1)
+        return self._sums(data, codes, residual.double().square().sum(dim=1))
+
+    def _sums(self, data: Any, codes: Tensor, square: Tensor) -> UsageSums:
+        strengths = codes.double().square()
+        with exact_products():
+            count = data.one_hot @ (codes != 0).float()
+        by_class = data.one_hot.double() @ torch.stack([strengths.sum(dim=1), square], dim=1)
+        strength_square, residual_square = self.to_host(by_class.T)
+        return UsageSums(
+            count=self.to_host(count.to(torch.int32)).astype(np.int64),
+            energy=self.to_host(strengths.sum(dim=0)),
+            strength_square=strength_square,
+            residual_square=residual_square,
+        )
+
+    # -------------------------------------------------------------------------------- the atoms
+
+    def gather(
+        self, data: Any, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
+    ) -> AtomSums:
+        """Sums for the draw of the atoms."""
+        wide = codes.double()
+        weighted = (wide * self.put(class_weight)[data.class_on_device, None]).T
+        rows: Any = data.X
+        return AtomSums(weighted @ wide, weighted @ rows.double())
+
+    def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
+        """All atoms given codes and noise precision (eq. 8)."""
+        precision: Any = sums.gram
+        natural_mean: Any = sums.cross
+        if isinstance(prior.precision, np.ndarray):
+            precision = precision + self.put(prior.precision)
+        else:
+            precision = precision.clone()
+            precision.diagonal().add_(prior.precision)
+        if prior.natural_mean is not None:
+            natural_mean = natural_mean + self.put(prior.natural_mean)
+        return AtomPosterior(precision, natural_mean)
+
+    def draw_atoms(
+        self,
+        key: Key,
+        number: int,
+        posterior: AtomPosterior,
+        atoms: Tensor,
+        births: NDArray[np.int64],
+    ) -> Tensor:
+        """Draw the atoms one after another, each given the newest others (eq. 8).
+
+        (D + L) new = natural_mean - U old + sqrt(D) noise, as on the CPU, by one solve.
+        """
+        precision: Any = posterior.precision
+        n_atoms, n_features = atoms.shape
+        right = torch.empty(n_atoms, n_features, dtype=torch.float64, device=atoms.device)
+        n_blocks = triton.cdiv(n_features, 2 * DRAW_BLOCK)
+        kernels.fill_normals[(n_atoms, n_blocks)](
+            *key, number, self.put(births), right, n_features, SITE=int(Site.ATOM), BLOCK=DRAW_BLOCK
+        )
+        right *= precision.diagonal().sqrt()[:, None]
+        right += posterior.natural_mean
+        right -= precision.triu(1) @ atoms.double()
+        drawn = torch.linalg.solve_triangular(precision, right, upper=False)
+        return drawn.to(atoms.dtype)
+
+    def mean_atoms(self, posterior: AtomPosterior) -> NDArray[np.float64]:
+        """Posterior mean of the atoms, on the host."""
+        factor = torch.linalg.cholesky(posterior.precision)
+        return self.to_host(torch.cholesky_solve(posterior.natural_mean, factor))
+
+    def norm_square(self, atoms: Tensor) -> NDArray[np.float64]:
+        """Squared norms of the atoms, on the host."""
+        return self.to_host(atoms.double().square().sum(dim=1))
+
+    # ---------------------------------------------------------------- probabilities and density
+
+    def draw_selection(
+        self,
+        key: Key,
+        number: int,
+        data: Any,
+        sums: UsageSums,
+        births: NDArray[np.int64],
+        priors: Priors,
+    ) -> Tensor:
+        """Draw the logits of the selection probabilities (eq. 11)."""
+        n_classes, n_atoms = sums.count.shape
+        logit = torch.empty(n_classes, n_atoms, dtype=torch.float64, device=self.device)
+        kernels.draw_selection[(n_classes, triton.cdiv(n_atoms, DRAW_BLOCK))](
+            *key,
+            number,
+            self.put(data.first_row),
+            self.put(births),
+            self.put(sums.count),
+            self.put(data.n_rows),
+            priors.beta_a,
+            priors.beta_b,
+            logit,
+            n_atoms,
+            SITE_A=int(Site.SELECTION),
+            SITE_B=int(Site.NOT_SELECTION),
+            BLOCK=DRAW_BLOCK,
+        )
+        return logit
+
+    def log_large_terms(
+        self, parameters: Parameters, sums: UsageSums, data: Any, priors: Priors
+    ) -> float:
+        """Log density of usage, selection probabilities and atoms (`dbdl.model.joint`)."""
+        logit: Any = parameters.selection_logit
+        count = self.put(sums.count).double()
+        a = priors.beta_a + count
+        b = priors.beta_b + (self.put(data.n_rows)[:, None] - count)
+        log_p = -torch.nn.functional.softplus(-logit, threshold=1e9)
+        selection = float((a * log_p + b * (log_p - logit)).sum())
+        selection -= logit.numel() * betaln(priors.beta_a, priors.beta_b)
+        return selection + self._log_atoms(parameters.atoms, priors.atoms)
+
+    def _log_atoms(self, atoms: Any, prior: AtomPrior) -> float:
+        if isinstance(prior.precision, np.ndarray) or prior.natural_mean is not None:
+            return log_atoms(self.to_host(atoms), prior)
+        n_atoms, n_features = atoms.shape
+        square = prior.precision * float(atoms.double().square().sum())
+        return 0.5 * (n_atoms * n_features * (np.log(prior.precision) - LOG_2PI) - square)
+
+    # ------------------------------------------------------------------------- what is published
+
+    def pursue(
+        self,
+        X: Floats,
+        atoms: Floats,
+        gram: Floats | None,
+        lengths: Sequence[int],
+        selection: Selection,
+    ) -> DevicePursuit:
+        """Greedy paths of new rows over published atoms."""
+        dictionary = self.put(atoms)
+        with exact_products():
+            return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, selection)
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression on published codes, by the smaller of the two Gram matrices."""
+        parts = (codes.indptr, codes.indices, codes.data.astype(np.float64))
+        dense = torch.sparse_csr_tensor(*map(torch.from_numpy, parts), size=codes.shape)
+        C, H = dense.to(self.device).to_dense(), self.put(target)
+        few_atoms = C.shape[1] <= C.shape[0]
+        gram = C.T @ C if few_atoms else C @ C.T
+        gram.diagonal().add_(penalty)
+        solved = torch.cholesky_solve(C.T @ H if few_atoms else H, torch.linalg.cholesky(gram))
+        return self.to_host(solved if few_atoms else C.T @ solved)
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Multiply float32 as float32: TF32, where it is switched on, turns decisions."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+# ------------------------------------------------------------------------------- matching pursuit
+
+
+@dataclass(frozen=True)
+class DevicePursuit:
+    """Greedy paths of some rows: what each length of the path needs to become a code.
+
+    Attributes
+    ----------
+    lengths : tuple of int
+        Lengths that were asked for.
+    order : Tensor of shape (n_rows, n_nonzero), int32
+        Atoms in the order in which they were chosen.
+    weights : Tensor of shape (n_rows, n_nonzero)
+        Of the row along the chosen atoms, made orthogonal one after another.
+    factor : Tensor of shape (n_rows, n_nonzero, n_nonzero)
+        Lower triangular: the chosen atoms in those directions.
+    n_chosen : Tensor of shape (n_rows,)
+    """
+
+    lengths: tuple[int, ...]
+    order: Tensor
+    weights: Tensor
+    factor: Tensor
+    n_chosen: Tensor
+
+    def coefficients(self, which: Sequence[int]) -> Tensor:
+        """Coefficients (n_rows, n_nonzero) of the chosen atoms: the mean over path lengths."""
+        longest = self.weights.shape[1]
+        total = torch.zeros_like(self.weights)
+        place = torch.arange(longest, device=self.weights.device)
+        for number in which:
+            n = self.lengths[number]
+            weights = self.weights[:, :n] * (place[:n] < self.n_chosen[:, None])
+            upper = self.factor[:, :n, :n].transpose(1, 2)
+            solved = torch.linalg.solve_triangular(upper, weights[:, :, None], upper=True)
+            total[:, :n] += solved[:, :, 0]
+        return total / len(which)
+
+    def codes(self, which: Sequence[int], n_atoms: int) -> Tensor:
+        """Dense codes (n_rows, n_atoms) on the device."""
+        codes = self.weights.new_zeros(len(self.weights), n_atoms)
+        return codes.scatter_add_(1, self.order.long(), self.coefficients(which))
+
+    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
+        """Codes (n_rows, n_atoms) on the host, columns sorted."""
+        n_entries = max(self.lengths[number] for number in which)
+        atom, place = torch.sort(self.order[:, :n_entries], dim=1)
+        value = torch.gather(self.coefficients(which)[:, :n_entries], 1, place)
+        chosen = place < self.n_chosen[:, None]
+        row_start = torch.cat([chosen.new_zeros(1, dtype=torch.int64), chosen.sum(1).cumsum(0)])
+        parts = (value[chosen], atom[chosen], row_start)
+        data, indices, indptr = (part.cpu().numpy() for part in parts)
+        return csr_matrix((data, indices, indptr), shape=(len(self.order), n_atoms))
+
+
+def pursue(
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
+) -> DevicePursuit:
+    """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
+    row_bytes = max(lengths) * len(atoms) * X.element_size()
+    n_rows = max(PURSUIT_BYTES // row_bytes, 1)
+    parts = [_pursue(X[:0], atoms, gram, lengths, selection)]
+    first = 0
+    while first < len(X):
+        try:
+            parts.append(_pursue(X[first : first + n_rows], atoms, gram, lengths, selection))
+            first += n_rows
+        except torch.cuda.OutOfMemoryError:
+            if n_rows == 1:
+                raise
+            n_rows = (n_rows + 1) // 2
+    names = ("order", "weights", "factor", "n_chosen")
+    joined = (torch.cat([getattr(part, name) for part in parts]) for name in names)
+    return DevicePursuit(tuple(lengths), *joined)
+
+
+def _pursue(
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
+) -> DevicePursuit:
+    n_rows, n_atoms, n_nonzero = len(X), len(atoms), max(lengths)
+    found = DevicePursuit(
+        tuple(lengths),
+        X.new_zeros(n_rows, n_nonzero, dtype=torch.int32),
+        X.new_zeros(n_rows, n_nonzero),
+        torch.eye(n_nonzero, dtype=X.dtype, device=X.device).repeat(n_rows, 1, 1),
+        X.new_zeros(n_rows, dtype=torch.int32),
+    )
+    if n_rows == 0:
+        return found
+    with exact_products():
+        correlations = X @ atoms.T
+    block, n_warps = kernels.block_and_warps(n_atoms)
+    kernels.pursue_rows[(n_rows,)](
+        correlations,
+        gram,
+        gram.diagonal().contiguous(),
+        X.new_empty(n_rows, n_nonzero, n_atoms),
+        found.order,
+        found.weights,
+        found.factor,
+        found.n_chosen,
+        n_atoms,
+        n_nonzero,
+        DEPENDENCE[X.dtype],
+        FORWARD=selection == "forward",
+        BLOCK=block,
+        num_warps=n_warps,
+    )
+    return found

@@ -1,0 +1,130 @@
+"""One cell of a table: a method fitted on the rows of one split and tested on the others.
+
+Settings that are not given are chosen from the method's grid by cross-validation on the rows to
+learn from. Nothing is chosen on test rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from dbdl.backends import NumbaBackend
+from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.learn.ensemble import encode_rows
+from dbdl.learn.held_out import Coder
+from dbdl.registry import Method
+
+#: Folds of the cross-validation that chooses settings, and bins of the calibration error.
+N_FOLDS = 3
+N_BINS = 15
+
+
+class Part(NamedTuple):
+    """Rows (n_samples, n_features) and their labels."""
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+
+
+def common_settings(method: Method, seed: int, n_jobs: int) -> dict[str, Any]:
+    """Return the seed and the number of threads, where the method knows them."""
+    known = method().get_params()
+    wanted = {"random_state": seed, "n_jobs": n_jobs}
+    return {name: value for name, value in wanted.items() if name in known}
+
+
+def choose_settings(
+    method: Method, given: Mapping[str, Any], train: Part, seed: int
+) -> dict[str, Any]:
+    """Return the settings of the method's grid that are not given, by cross-validation."""
+    grid = {name: values for name, values in method.grid.items() if name not in given}
+    n_folds = min(N_FOLDS, int(np.unique(train.y, return_counts=True)[1].min()))
+    if not grid:
+        return {}
+    if n_folds < 2:  # a class with one row: nothing can be held out of every class
+        return {name: values[len(values) // 2] for name, values in grid.items()}
+    estimator = method(**given)
+    if hasattr(estimator, "calibrate"):
+        estimator.set_params(calibrate=False)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    search = GridSearchCV(estimator, grid, cv=folds, refit=False, error_score="raise")
+    return dict(search.fit(train.X, train.y).best_params_)
+
+
+def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part) -> dict[str, Any]:
+    """Fit, and say what is seen on the test rows.
+
+    Returns
+    -------
+    figures : dict
+        ``accuracy``, ``fit_seconds``, ``query_milliseconds``, ``n_atoms`` (of one chain, 0 for a
+        method without), ``log_loss`` and ``calibration_error`` where there are probabilities, and
+        for DBDL the coder chosen beside the best one in hindsight.
+    """
+    model = method(**settings)
+    start = time.perf_counter()
+    model.fit(train.X, train.y)
+    fit_seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    predicted = model.predict(test.X)
+    figures: dict[str, Any] = {
+        "accuracy": float(np.mean(predicted == test.y)),
+        "fit_seconds": fit_seconds,
+        "query_milliseconds": 1e3 * (time.perf_counter() - start) / len(test.y),
+        "n_atoms": getattr(model, "n_atoms_", 0) // getattr(model, "n_chains", 1),
+    }
+    if hasattr(model, "predict_proba"):
+        figures |= probability_figures(model.predict_proba(test.X), model.classes_, test.y)
+    if isinstance(model, DBDLClassifier) and model.held_out_ is not None:
+        figures["coder"] = coder_name(model.held_out_.coder)
+        best, figures["best_accuracy"] = hindsight(model, model.held_out_.coders, test)
+        figures["best_coder"] = coder_name(best)
+    return figures
+
+
+def probability_figures(
+    probability: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
+) -> dict[str, float]:
+    """Return log-loss and expected calibration error of probabilities (n_samples, n_classes).
+
+    A label that was not learned has probability 0; probabilities are cut off at 1e-15.
+    """
+    at = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+    true = np.where(classes[at] == y, probability[np.arange(len(y)), at], 0.0)
+    correct = classes[probability.argmax(axis=1)] == y
+    return {
+        "log_loss": float(-np.log(np.clip(true, 1e-15, 1)).mean()),
+        "calibration_error": calibration_error(probability.max(axis=1), correct),
+    }
+
+
+def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> float:
+    """Mean gap between confidence and accuracy over bins of equal width, weighted by size."""
+    bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+    gaps = [
+        abs(confidence[bins == b].mean() - correct[bins == b].mean()) * (bins == b).mean()
+        for b in np.unique(bins)
+    ]
+    return float(np.sum(gaps))
+
+
+def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tuple[Coder, float]:
+    """Return the coder that would have been best on the test rows, and its accuracy."""
+    rows = model._scaled(np.ascontiguousarray(test.X, dtype=model.atoms_.dtype))
+    total: list[Any] = [0.0] * len(coders)
+    for chain in model.chains_:
+        codes = encode_rows(rows, chain.atoms, chain.gram, coders, NumbaBackend())
+        total = [t + c @ chain.label_atoms for t, c in zip(total, codes, strict=True)]
+    accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in total]
+    return coders[int(np.argmax(accuracy))], float(max(accuracy))
+
+
+def coder_name(coder: Coder) -> str:
+    """Short name: F28 for forward selection with 28 non-zeros, O28m for a textbook path's mean."""
+    return f"{coder.selection[0].upper()}{coder.n_nonzero}{'m' * coder.path_average}"

@@ -1,0 +1,97 @@
+"""How the rows of a data set become rows to learn from and rows to test on.
+
+Every method sees the same splits: a split is drawn from a seed that is made of names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
+
+Rows = NDArray[np.int64]
+
+
+class Split(NamedTuple):
+    """Row numbers, ascending."""
+
+    train: Rows
+    test: Rows
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A way to split; exactly one of the first four is set.
+
+    Attributes
+    ----------
+    per_class : float, optional
+        Rows of each class to learn from, drawn at random: a share below 1, or a number.
+    folds : int, optional
+        Stratified folds of a cross-validation; each is a split.
+    leave_one_out : bool
+        Each row (or group, where the data set has groups) is a split.
+    own : bool
+        The split that the data set came with.
+    n_splits : int
+        Random splits, for ``per_class``.
+    """
+
+    per_class: float | None = None
+    folds: int | None = None
+    leave_one_out: bool = False
+    own: bool = False
+    n_splits: int = 10
+
+    def __post_init__(self) -> None:
+        ways = [self.per_class is not None, self.folds is not None, self.leave_one_out, self.own]
+        if sum(ways) != 1:
+            raise ValueError(
+                f"{sum(ways)} ways to split are given. Expected exactly one of per_class, folds, "
+                "leave_one_out and own."
+            )
+
+    def splits(
+        self,
+        y: NDArray[Any],
+        seed: int,
+        *,
+        groups: NDArray[Any] | None = None,
+        own: Split | None = None,
+    ) -> Iterator[Split]:
+        """Yield the splits of rows with labels ``y`` (n_samples,)."""
+        if self.own:
+            if own is None:
+                raise ValueError("the data set has no split of its own; use per_class or folds")
+            yield own
+        elif self.folds is not None:
+            folds = StratifiedKFold(self.folds, shuffle=True, random_state=seed)
+            yield from (Split(*fold) for fold in folds.split(y, y))
+        elif self.leave_one_out:
+            leave = LeaveOneOut() if groups is None else LeaveOneGroupOut()
+            yield from (Split(*part) for part in leave.split(y, y, groups))
+        else:
+            assert self.per_class is not None
+            for number in range(self.n_splits):
+                yield random_split(y, self.per_class, np.random.default_rng([seed, number]))
+
+
+def random_split(y: NDArray[Any], per_class: float, rng: np.random.Generator) -> Split:
+    """Draw rows of each class to learn from; a class with too few rows keeps one to test on."""
+    chosen = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        n = round(per_class * len(rows)) if per_class < 1 else int(per_class)
+        chosen[rows[: max(1, min(n, len(rows) - 1))]] = True
+    return Split(np.flatnonzero(chosen), np.flatnonzero(~chosen))
+
+
+def seed_of(*names: object) -> int:
+    """Return a seed that depends on names alone, the same on every machine and in every run."""
+    digest = hashlib.sha256("\x1f".join(map(str, names)).encode()).digest()
+    return int.from_bytes(digest[:4], "little") >> 1

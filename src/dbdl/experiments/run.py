@@ -1,0 +1,218 @@
+"""Walk the cells of a table, each a method on a split, and keep what was measured.
+
+A cell is written as one line of JSON when it is finished, with what it was run on. A run that was
+killed is started again with the same file: cells that are there are not run again, a line that
+was cut off is dropped, and a cell that failed is tried again. The rows do not depend on the order
+in which cells finish.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from dbdl.experiments.measure import Part, choose_settings, common_settings, measure
+from dbdl.experiments.protocol import Split, seed_of
+from dbdl.experiments.spec import Entry, Table
+from dbdl.registry import methods
+
+Record = dict[str, Any]
+Key = tuple[str, str, str, str, int]
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of a data set as an experiment needs them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    groups : ndarray of shape (n_samples,), optional
+        Rows that must not be split between learning and testing.
+    own : Split, optional
+        The split that the data set came with.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    groups: NDArray[Any] | None = None
+    own: Split | None = None
+
+
+class Cell(NamedTuple):
+    """One method on one split of one column."""
+
+    table: str
+    column: str
+    entry: Entry
+    number: int
+    split: Split
+
+    @property
+    def key(self) -> Key:
+        """What tells cells apart; the settings belong to it."""
+        settings = json.dumps(dict(self.entry.settings), sort_keys=True, default=str)
+        return self.table, self.column, self.entry.method, settings, self.number
+
+
+def cells(
+    table: Table, data: LabelledRows, only: Sequence[str] = (), n_splits: int | None = None
+) -> Iterator[Cell]:
+    """Yield the cells of a table, split by split, so that a partial run is a fair one."""
+    for column, protocol in table.columns.items():
+        seed = seed_of(table.name, column)
+        parts = protocol.splits(data.y, seed, groups=data.groups, own=data.own)
+        for number, split in enumerate(parts):
+            if n_splits is not None and number >= n_splits:
+                break
+            for entry in table.entries:
+                if not only or entry.method in only:
+                    yield Cell(table.name, column, entry, number, split)
+
+
+def run_table(
+    table: Table,
+    data: LabelledRows,
+    results: Path,
+    *,
+    only: Sequence[str] = (),
+    n_splits: int | None = None,
+    quick: bool = False,
+    n_workers: int = 1,
+    n_threads: int = -1,
+    on_cell: Callable[[Record, int, int], None] | None = None,
+) -> list[Record]:
+    """Run what is missing of a table and return all its records.
+
+    Parameters
+    ----------
+    table : Table
+    data : LabelledRows
+    results : Path
+        File of records, one line of JSON each; made if it is absent, gone on with if not.
+    only : sequence of str
+        Names of methods; all by default.
+    n_splits : int, optional
+        Splits of each column at most.
+    quick : bool
+        Choose nothing: default settings where the paper gives none.
+    n_workers : int
+        Cells that run at the same time, in processes of their own.
+    n_threads : int
+        Threads of each cell, where its method has threads.
+    on_cell : callable, optional
+        Called with each record, and with the number of cells done and in all.
+    """
+    wanted = list(cells(table, data, only, n_splits))
+    found = {record_key(record): record for record in read_records(results)}
+    done = {c.key: found[c.key] for c in wanted if "failure" not in found.get(c.key, _MISSING)}
+    missing = [cell for cell in wanted if cell.key not in done]
+    finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
+        delayed(run_cell)(cell, data, quick, n_threads) for cell in missing
+    )
+    for record in finished:
+        append_record(results, record)
+        done[record_key(record)] = record
+        if on_cell is not None:
+            on_cell(record, len(done), len(wanted))
+    return [done[cell.key] for cell in wanted]
+
+
+_MISSING: Record = {"failure": "not run"}
+
+
+def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int = -1) -> Record:
+    """Run one cell; a failure is a record too."""
+    table, column, name, settings, number = cell.key
+    record: Record = {
+        "table": table,
+        "column": column,
+        "method": name,
+        "settings": settings,
+        "split": number,
+        **machine(),
+    }
+    try:
+        method = methods()[name]
+        train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
+        seed = seed_of(table, column, number)
+        given = {**common_settings(method, seed, n_threads), **cell.entry.settings}
+        chosen = {} if quick else choose_settings(method, given, train, seed)
+        record["chosen"] = chosen
+        return {**record, **measure(method, {**given, **chosen}, train, test)}
+    except Exception as error:  # a table shows what failed
+        return {**record, "failure": f"{type(error).__name__}: {error}"}
+
+
+def record_key(record: Record) -> Key:
+    """Key of the cell that a record belongs to."""
+    return (
+        record["table"],
+        record["column"],
+        record["method"],
+        record["settings"],
+        record["split"],
+    )
+
+
+def append_record(results: Path, record: Record) -> None:
+    """Append one line and see to it that it is on the disk; a line cut off before is ended."""
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with results.open("ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        file.write(json.dumps(record, default=_plain).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_records(results: Path) -> Iterator[Record]:
+    """Yield the records of a file; lines that were cut off are passed over."""
+    if not results.exists():
+        return
+    for line in results.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(record, Mapping) and {"table", "column", "method", "split"} <= set(record):
+            yield dict(record)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+@cache
+def machine() -> dict[str, str]:
+    """Say what a record was measured on."""
+    packages = ("dbdl", "numpy", "scipy", "scikit-learn", "numba")
+    return {
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": sys.version.split()[0],
+        "versions": ", ".join(f"{name} {_version(name)}" for name in packages),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

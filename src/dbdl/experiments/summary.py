@@ -1,0 +1,223 @@
+"""A table's records summed up: means over splits beside the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dbdl.experiments.run import Record
+from dbdl.experiments.spec import Entry, Table
+
+#: The method that the others are compared with.
+OURS = "DBDL"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method in one column of a table; accuracies in %.
+
+    Attributes
+    ----------
+    method, column : str
+    n_splits : int
+    accuracy, spread : float
+        Mean and standard deviation over splits.
+    difference, p_value : float
+        Accuracy minus that of DBDL on the same splits, and how likely a difference as large is
+        by chance (see `paired_p_value`); NaN where it cannot be said.
+    paper, paper_spread, paper_fit_seconds, paper_milliseconds : float
+        Printed in the paper; NaN where it has none.
+    log_loss, calibration_error, n_atoms, fit_seconds, query_milliseconds : float
+        Means; NaN where the method has none.
+    settings : str
+        What was chosen on training rows.
+    failure : str
+        Of the first cell that failed; empty if none did.
+    """
+
+    method: str
+    column: str
+    n_splits: int
+    accuracy: float
+    spread: float
+    difference: float
+    p_value: float
+    paper: float
+    paper_spread: float
+    paper_fit_seconds: float
+    paper_milliseconds: float
+    log_loss: float
+    calibration_error: float
+    n_atoms: float
+    fit_seconds: float
+    query_milliseconds: float
+    settings: str
+    failure: str
+
+
+def summarise(table: Table, records: Iterable[Record], test_share: float = 1.0) -> list[Line]:
+    """Return the lines of a table, best first within each column.
+
+    ``test_share`` is the number of test rows over that of training rows (see `paired_p_value`).
+    """
+    records = list(records)
+    lines = []
+    for number, column in enumerate(table.columns):
+        own = [record for record in records if record["column"] == column]
+        ours = _accuracies([record for record in own if record["method"] == OURS])
+        for entry in table.entries:
+            rows = [record for record in own if record["method"] == entry.method]
+            if rows:
+                lines.append(_line(entry, column, number, rows, ours, test_share))
+    order = {column: number for number, column in enumerate(table.columns)}
+    return sorted(lines, key=lambda r: (order[r.column], -np.nan_to_num(r.accuracy)))
+
+
+def _line(
+    entry: Entry,
+    column: str,
+    number: int,
+    rows: list[Record],
+    ours: dict[int, float],
+    test_share: float,
+) -> Line:
+    accuracy = _accuracies(rows)
+    values = np.array(list(accuracy.values()))
+    paired = np.array([value - ours[split] for split, value in accuracy.items() if split in ours])
+    compared = entry.method != OURS and len(paired) > 0
+    return Line(
+        method=entry.method,
+        column=column,
+        n_splits=len(values),
+        accuracy=float(values.mean()) if len(values) else np.nan,
+        spread=float(values.std(ddof=1)) if len(values) > 1 else np.nan,
+        difference=float(paired.mean()) if compared else np.nan,
+        p_value=paired_p_value(paired, test_share) if compared else np.nan,
+        paper=_at(entry.accuracy, number),
+        paper_spread=_at(entry.spread, number),
+        paper_fit_seconds=np.nan if entry.fit_seconds is None else entry.fit_seconds,
+        paper_milliseconds=np.nan if entry.milliseconds is None else entry.milliseconds,
+        log_loss=_mean(rows, "log_loss"),
+        calibration_error=100 * _mean(rows, "calibration_error"),
+        n_atoms=_mean(rows, "n_atoms") or np.nan,
+        fit_seconds=_mean(rows, "fit_seconds"),
+        query_milliseconds=_mean(rows, "query_milliseconds"),
+        settings=_settings(rows),
+        failure=next((record["failure"] for record in rows if "failure" in record), ""),
+    )
+
+
+def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:
+    """Two-sided probability of so large a mean difference over splits, by chance.
+
+    Random splits share rows, so their differences are not independent; the variance of the mean
+    is raised by the ratio of test to training rows (Nadeau and Bengio, 2003).
+    """
+    n = len(differences)
+    if n < 2:
+        return np.nan
+    variance = differences.var(ddof=1) * (1 / n + test_share)
+    if variance == 0:
+        return float(differences.mean() == 0)
+    return float(2 * student.sf(abs(differences.mean()) / np.sqrt(variance), n - 1))
+
+
+def _accuracies(rows: list[Record]) -> dict[int, float]:
+    return {row["split"]: 100 * row["accuracy"] for row in rows if "accuracy" in row}
+
+
+def _mean(rows: list[Record], name: str) -> float:
+    values = [row[name] for row in rows if name in row]
+    return float(np.mean(values)) if values else np.nan
+
+
+def _at(values: Sequence[float], number: int) -> float:
+    return float(values[number]) if number < len(values) else np.nan
+
+
+def _settings(rows: list[Record]) -> str:
+    """Name what was chosen, over all splits; for DBDL the best coder in hindsight too."""
+    coders = sorted({row["coder"] for row in rows if "coder" in row})
+    if coders:
+        best = ", ".join(sorted({row["best_coder"] for row in rows if "best_coder" in row}))
+        accuracy = 100 * _mean(rows, "best_accuracy")
+        return f"{', '.join(coders)} (in hindsight {best}: {accuracy:.2f})"
+    chosen = [row["chosen"] for row in rows if row.get("chosen")]
+    names = chosen[0] if chosen else ()
+    values = {name: sorted({c[name] for c in chosen}) for name in names}
+    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
+
+
+# --------------------------------------------------------------------------------------- printing
+
+#: Columns of a printed table: heading, and the text of a line's cell.
+HEADINGS = (
+    "method", "accuracy %", "paper %", "minus DBDL", "log-loss", "calibration error %", "atoms",
+    "fit s", "paper fit s", "query ms", "paper query ms", "chosen on training rows",
+)  # fmt: skip
+
+
+def text_cells(line: Line) -> list[str]:
+    """Cells of a line, in the order of `HEADINGS`; empty where there is no number."""
+    if line.failure and not line.n_splits:
+        return [line.method, f"failed: {line.failure}", *[""] * (len(HEADINGS) - 2)]
+    significance = f" (p {line.p_value:.2g})" if np.isfinite(line.p_value) else ""
+    return [
+        line.method,
+        _with_spread(line.accuracy, line.spread) + (" *" if line.failure else ""),
+        _with_spread(line.paper, line.paper_spread),
+        _number(line.difference, "+.2f") + significance,
+        _number(line.log_loss, ".3f"),
+        _number(line.calibration_error, ".1f"),
+        _number(line.n_atoms, ".0f"),
+        _number(line.fit_seconds, ".1f"),
+        _number(line.paper_fit_seconds, ".0f"),
+        _number(line.query_milliseconds, ".2f"),
+        _number(line.paper_milliseconds, ".2f"),
+        line.settings,
+    ]
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if np.isfinite(value) else ""
+
+
+def _with_spread(value: float, spread: float) -> str:
+    return _number(value, ".2f") + (f" ± {spread:.2f}" if np.isfinite(spread) else "")
+
+
+def to_markdown(table: Table, lines: Sequence[Line]) -> str:
+    """Return the table as Markdown; columns of which no line has anything are left out."""
+    text = [f"### {table.title}", ""]
+    for column in table.columns:
+        own = [text_cells(line) for line in lines if line.column == column]
+        if not own:
+            continue
+        n_splits = max(line.n_splits for line in lines if line.column == column)
+        shown = [i for i in range(len(HEADINGS)) if any(cells[i] for cells in own)]
+        text += [f"{column}, {n_splits} split{'s' if n_splits > 1 else ''}:", ""]
+        for cells in ([*HEADINGS], ["---"] * len(HEADINGS), *own):
+            text.append("| " + " | ".join(cells[i] for i in shown) + " |")
+        text.append("")
+    if any(line.failure for line in lines):
+        text += ["\\* some splits failed and are not in the mean.", ""]
+    if table.note:
+        text += [table.note.strip(), ""]
+    return "\n".join(text)
+
+
+def to_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Return lines as plain values for JSON; NaN becomes None."""
+    return [
+        {
+            f.name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for f in fields(line)
+            for value in [getattr(line, f.name)]
+        }
+        for line in lines
+    ]

@@ -1,0 +1,188 @@
+"""Atoms of unit norm given sums over codes: the update that the learned rivals share.
+
+Minimises over atoms (n_atoms, n_features) of unit norm
+
+    1/2 tr(gram @ atoms @ atoms.T) - tr(cross @ atoms.T)
+        + 1/2 sum over pairs k < l of incoherence[k, l] (atoms_k . atoms_l)^2
+
+with ``gram = codes.T @ codes`` and ``cross = codes.T @ X``: half the squared residual of
+``X ~ codes @ atoms`` but for a constant. Atoms are updated one after another, each given the
+newest others (block coordinate descent; Mairal, Bach, Ponce and Sapiro 2010). On the sphere the
+first line is linear in one atom, so each update is its exact minimum, and the objective cannot
+rise.
+
+The incoherence of an atom is d M d with M the weighted sum of outer products of other atoms.
+On the sphere that is d (M - bound I) d plus a constant, with any bound of the largest eigenvalue
+of M; this form is concave and lies under its tangent at the old atom, so the minimum of the
+tangent does not raise the objective, either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dbdl.estimators._rows import unit_rows
+from dbdl.model.state import Floats
+
+Array = NDArray[Any]
+Classes = NDArray[np.int64]
+Start = Literal["rows", "pca"]
+
+#: A pull on an atom below this has no direction but rounding: the atom stays.
+NO_PULL = {"float64": 1e-12, "float32": 1e-6}
+
+
+def update_atoms(
+    atoms: Floats,
+    gram: Floats,
+    cross: Floats,
+    blocks: Sequence[slice],
+    incoherence: float | Floats = 0.0,
+    n_passes: int = 1,
+) -> Floats:
+    """One or more passes over all atoms, block by block.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (n_atoms, n_features)
+        Of unit norm; kept.
+    gram : ndarray of shape (n_atoms, n_atoms)
+    cross : ndarray of shape (n_atoms, n_features)
+    blocks : sequence of slice
+        Blocks of atoms: the atoms of a class. Atoms in one block do not repel each other.
+    incoherence : float or ndarray of shape (n_atoms, n_atoms), default=0
+        Weight of all pairs of atoms in different blocks, or of each pair (not negative,
+        symmetric); weights within a block are not looked at.
+    n_passes : int, default=1
+
+    Returns
+    -------
+    atoms : ndarray of shape (n_atoms, n_features)
+    """
+    atoms = np.array(atoms, order="C")
+    repel = bool(np.any(incoherence))
+    overlap = atoms @ atoms.T if repel else None
+    floor = NO_PULL[atoms.dtype.name]
+    for _ in range(n_passes):
+        for block in blocks:
+            own = atoms[block]
+            pull = cross[block] - gram[block] @ atoms
+            if overlap is not None:
+                weights = incoherence[block] if isinstance(incoherence, np.ndarray) else incoherence
+                pull += _repulsion(atoms, overlap, weights, block)
+            _update_block(own, np.ascontiguousarray(gram[block, block]), pull, floor)
+            if overlap is not None:
+                overlap[block] = own @ atoms.T
+                overlap[:, block] = overlap[block].T
+    return atoms
+
+
+def _repulsion(atoms: Floats, overlap: Floats, weights: float | Floats, block: slice) -> Floats:
+    """Minus the gradient at each atom of a block of d (M - bound I) d / 2."""
+    from_others = weights * overlap[block]
+    from_others[:, block] = 0
+    # the largest sum of absolute values of a row bounds every eigenvalue
+    bound = np.abs(overlap).sum(axis=1).max() * np.max(weights, axis=-1, keepdims=True)
+    repulsion: Floats = bound.astype(atoms.dtype) * atoms[block] - from_others @ atoms
+    return repulsion
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _update_block(atoms: Array, gram: Array, pull: Array, floor: float) -> None:
+    """Atoms of a block one by one; ``pull`` is minus the gradient, and is kept up to date."""
+    n_atoms = atoms.shape[0]
+    for k in range(n_atoms):
+        atom, force = atoms[k], pull[k]
+        own = gram[k, k]
+        square = 0.0
+        for f in range(atom.shape[0]):
+            force[f] += own * atom[f]  # without the atom itself
+            square += np.float64(force[f]) * force[f]
+        norm = np.sqrt(square)
+        if not norm > floor:
+            continue
+        scale = atom.dtype.type(1.0 / norm)
+        for f in range(atom.shape[0]):
+            change = force[f] * scale - atom[f]
+            atom[f] = force[f] * scale
+            force[f] = change
+        for j in range(k + 1, n_atoms):
+            weight, other = gram[j, k], pull[j]
+            if weight != 0:
+                for f in range(atom.shape[0]):
+                    other[f] -= weight * force[f]
+
+
+def atoms_objective(
+    atoms: Floats, gram: Floats, cross: Floats, blocks: Sequence[slice], incoherence: float = 0.0
+) -> float:
+    """What `update_atoms` lowers, with one weight for all pairs."""
+    overlap = (atoms @ atoms.T).astype(np.float64)
+    value = 0.5 * np.vdot(gram, overlap) - np.sum(cross * atoms, dtype=np.float64)
+    return float(value + 0.5 * incoherence * pairwise_overlap(overlap, blocks))
+
+
+def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> float:
+    """Sum over pairs of blocks of the squared products of their atoms, each pair once."""
+    own = sum(float(np.sum(overlap[b, b] ** 2)) for b in blocks)
+    return 0.5 * (float(np.sum(overlap**2)) - own)
+
+
+# ----------------------------------------------------------------------------------------- start
+
+
+def start_atoms(
+    X: Floats,
+    class_of_row: Classes,
+    n_classes: int,
+    n_atoms_per_class: int,
+    start: Start,
+    rng: np.random.Generator,
+) -> tuple[Floats, list[slice]]:
+    """First atoms of every class and the block of each class among them.
+
+    A class with fewer rows than atoms asked for gets as many atoms as it has rows.
+
+    Returns
+    -------
+    atoms : ndarray of shape (n_atoms, n_features)
+        Of unit norm.
+    blocks : list of slice
+    """
+    rows = [X[class_of_row == c] for c in range(n_classes)]
+    parts = [choose_atoms(own, min(n_atoms_per_class, len(own)), start, rng) for own in rows]
+    ends = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+    return np.vstack(parts), [slice(a, b) for a, b in pairwise(ends)]
+
+
+def choose_atoms(rows: Floats, n_atoms: int, start: Start, rng: np.random.Generator) -> Floats:
+    """Atoms (n_atoms, n_features) of unit norm from rows: some of them, or their directions.
+
+    ``"rows"`` takes distinct rows at random, ``"pca"`` the first right singular vectors. Where
+    the rows have not as many, directions at random make up for the rest.
+    """
+    found = _distinct_rows(rows, rng) if start == "rows" else _directions(rows)
+    found = found[:n_atoms]
+    missing = rng.standard_normal((n_atoms - len(found), rows.shape[1]))
+    return np.ascontiguousarray(np.vstack([found, unit_rows(missing)]).astype(rows.dtype))
+
+
+def _distinct_rows(rows: Floats, rng: np.random.Generator) -> Floats:
+    unit = unit_rows(rows[rng.permutation(len(rows))])
+    first = np.unique(unit, axis=0, return_index=True)[1]
+    unit = unit[np.sort(first)]
+    return unit[unit.any(axis=1)]
+
+
+def _directions(rows: Floats) -> Floats:
+    """Right singular vectors, the strongest first, each turned to where most rows are."""
+    _, strength, directions = np.linalg.svd(rows.astype(np.float64), full_matrices=False)
+    found = directions[strength > 1e-6 * max(strength[0], np.finfo(float).tiny)]
+    found = found * np.where(found @ rows.sum(axis=0) < 0, -1.0, 1.0)[:, np.newaxis]
+    return found.astype(rows.dtype)

@@ -1,0 +1,192 @@
+"""The lasso against scikit-learn, the conditions of its optimum, and its own promises."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+from sklearn.linear_model import Lasso, LassoLars
+
+from dbdl.coding import lasso
+from dbdl.coding.omp import gram_matrix
+
+
+@pytest.fixture(autouse=True)
+def no_path_is_cut_short():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def correlated(n_samples, n_atoms, n_features, seed=0, spread=0.5):
+    """Rows and atoms around a few common directions, of unit norm, as faces are."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((5, n_features))
+
+    def rows(n):
+        near = centres[rng.integers(0, 5, n)] + spread * rng.standard_normal((n, n_features))
+        return near / np.linalg.norm(near, axis=1, keepdims=True)
+
+    return rows(n_samples), rows(n_atoms)
+
+
+def objective(X, atoms, codes, penalty):
+    residual = X - codes @ atoms
+    return 0.5 * (residual**2).sum(axis=1) + penalty * np.abs(codes).sum(axis=1)
+
+
+def assert_optimal(X, atoms, codes, penalty, slack=1e-9):
+    """Correlations with the residual are the signed penalty where coded, smaller elsewhere."""
+    correlation = (X - codes @ atoms) @ atoms.T
+    assert (np.abs(correlation) <= penalty + slack).all()
+    used = codes != 0
+    np.testing.assert_allclose(correlation[used], penalty * np.sign(codes[used]), atol=slack)
+
+
+# the last: many more atoms than are looked at in each step
+SHAPES = [(40, 70, 30), (20, 20, 50), (33, 300, 64), (10, 2000, 60)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("penalty", [0.3, 0.01, 1e-4])
+def test_penalised_codes_are_optimal(shape, penalty):
+    X, atoms = correlated(*shape)
+    assert_optimal(X, atoms, lasso(X, atoms, penalty=penalty).toarray(), penalty)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("penalty", [0.1, 0.01])
+def test_objective_is_that_of_scikit_learns_coordinate_descent(shape, penalty):
+    X, atoms = correlated(*shape)
+    codes = lasso(X, atoms, penalty=penalty).toarray()
+    other = Lasso(penalty / shape[2], fit_intercept=False, tol=1e-10, max_iter=100_000)
+    expected = objective(X, atoms, other.fit(atoms.T, X.T).coef_, penalty)
+    np.testing.assert_allclose(objective(X, atoms, codes, penalty), expected, atol=1e-6)
+
+
+def test_codes_are_those_of_scikit_learns_least_angles():
+    X, atoms = correlated(10, 70, 30)
+    other = LassoLars(0.003, fit_intercept=False).fit(atoms.T, X.T)
+    codes = lasso(X, atoms, penalty=0.003 * 30).toarray()
+    np.testing.assert_allclose(codes, other.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("tol", [0.5, 0.05, 1e-6])
+def test_residual_norm_is_the_tolerance_and_the_codes_are_optimal_at_some_penalty(shape, tol):
+    X, atoms = correlated(*shape)
+    X = X if shape[1] > shape[2] else (X @ atoms.T) @ atoms  # within reach of the atoms
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    codes = lasso(X, atoms, tol=tol).toarray()
+    np.testing.assert_allclose(np.linalg.norm(X - codes @ atoms, axis=1), tol, rtol=1e-3)
+    for x, code in zip(X, codes, strict=True):
+        penalty = np.abs((x - code @ atoms) @ atoms.T).max()
+        assert_optimal(x[np.newaxis], atoms, code[np.newaxis], penalty, slack=1e-8)
+
+
+def test_a_row_within_the_tolerance_has_an_empty_code():
+    X, atoms = correlated(5, 30, 20)
+    assert lasso(X, atoms, tol=1.001).nnz == 0
+    assert lasso(X, atoms, penalty=1.0).nnz == 0
+    assert lasso(np.zeros((3, 20)), atoms, tol=0.0).nnz == 0
+
+
+@pytest.mark.parametrize("rule", [{"tol": 0.01}, {"tol": 0.0}, {"penalty": 0.0}])
+def test_out_of_reach_the_residual_is_the_least(rule):
+    X, atoms = correlated(30, 10, 40)
+    residual = np.linalg.norm(X - lasso(X, atoms, **rule) @ atoms, axis=1)
+    solution = np.linalg.lstsq(atoms.T, X.T, rcond=None)[0]
+    np.testing.assert_allclose(residual, np.linalg.norm(X.T - atoms.T @ solution, axis=0))
+
+
+@pytest.mark.parametrize("rule", [{"tol": 0.2}, {"penalty": 0.02}, {"tol": 0.0}])
+def test_copies_zero_atoms_and_dependent_atoms_change_nothing(rule):
+    X, atoms = correlated(40, 25, 60, seed=3)
+    extra = np.vstack([atoms, atoms[::2], -atoms[1::3], np.zeros((2, 60))])
+    inside = 0.5 * atoms[:10] + 0.3 * atoms[10:20]  # shorter than needed: never worth using
+    extra = np.vstack([extra, inside])
+    plain, more = lasso(X, atoms, **rule), lasso(X, extra, **rule)
+    np.testing.assert_allclose(more @ extra, plain @ atoms, atol=1e-7)
+    np.testing.assert_allclose(abs(more).sum(axis=1), abs(plain).sum(axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", [0.5, 0.01])
+def test_ties_among_many_atoms_are_optimal(penalty):
+    rng = np.random.default_rng(0)
+    atoms = rng.integers(-1, 2, (60, 8)).astype(float)
+    X = rng.integers(-2, 3, (50, 8)).astype(float)
+    assert_optimal(X, atoms, lasso(X, atoms, penalty=penalty).toarray(), penalty)
+
+
+def test_long_paths_do_not_lose_their_way():
+    # hundreds of members that join and leave: an error made on the way would grow from step to step
+    X, atoms = correlated(8, 900, 400, spread=0.2)
+    codes = lasso(X, atoms, tol=0.002).toarray()
+    assert (np.count_nonzero(codes, axis=1) > 300).all()
+    residual = X - codes @ atoms
+    np.testing.assert_allclose(np.linalg.norm(residual, axis=1), 0.002, rtol=1e-6)
+    for x, code in zip(X, codes, strict=True):
+        penalty = np.abs((x - code @ atoms) @ atoms.T).max()
+        assert_optimal(x[np.newaxis], atoms, code[np.newaxis], penalty, slack=1e-9)
+
+
+def test_orthogonal_atoms_shrink_each_coefficient():
+    X = np.array([[3.0, -1.0, 0.2, 0.0], [0.5, 0.5, -0.5, 0.5]])
+    expected = np.sign(X) * np.maximum(np.abs(X) - 0.3, 0)
+    np.testing.assert_allclose(lasso(X, np.eye(4), penalty=0.3).toarray(), expected, atol=1e-12)
+
+
+def test_rows_that_are_atoms_are_coded_by_themselves():
+    _, atoms = correlated(1, 50, 30)
+    np.testing.assert_allclose(lasso(atoms, atoms, tol=0.1).toarray(), 0.9 * np.eye(50), atol=1e-9)
+
+
+def test_float32_is_computed_in_float64():
+    X, atoms = (a.astype(np.float32) for a in correlated(20, 60, 30))
+    codes = lasso(X, atoms, tol=0.05)
+    assert codes.dtype == np.float32
+    wide = lasso(X.astype(float), atoms.astype(float), tol=0.05)
+    np.testing.assert_array_equal(codes.toarray(), wide.toarray().astype(np.float32))
+
+
+def test_any_number_of_threads_and_a_row_alone_give_the_same_bits():
+    X, atoms = correlated(70, 90, 40)
+    gram = gram_matrix(atoms)
+    expected = lasso(X, atoms, tol=0.1).toarray()
+    assert issparse(lasso(X, atoms, tol=0.1))
+    for n_threads in (2, 3):
+        codes = lasso(X, atoms, tol=0.1, gram=gram, n_threads=n_threads).toarray()
+        np.testing.assert_array_equal(codes, expected)
+    alone = np.vstack([lasso(x[np.newaxis], atoms, tol=0.1).toarray() for x in X])
+    np.testing.assert_array_equal(alone, expected)
+
+
+def test_scale_of_the_rows_scales_the_codes():
+    X, atoms = correlated(10, 50, 30)
+    codes = lasso(X, atoms, tol=0.1)
+    scaled = lasso(X * 2.0**-300, atoms, tol=0.1 * 2.0**-300)
+    np.testing.assert_allclose(scaled.toarray() * 2.0**300, codes.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [{}, {"penalty": 1.0, "tol": 1.0}])
+def test_exactly_one_rule_is_asked_for(rule):
+    with pytest.raises(ValueError, match="exactly one"):
+        lasso(np.eye(3), np.eye(3), **rule)
+
+
+@pytest.mark.parametrize("rule", [{"penalty": -1.0}, {"tol": np.nan}, {"tol": np.inf}])
+def test_rules_that_mean_nothing_are_refused(rule):
+    with pytest.raises(ValueError, match="0 or more"):
+        lasso(np.eye(3), np.eye(3), **rule)
+
+
+def test_bad_arrays_are_refused_and_no_rows_give_no_codes():
+    with pytest.raises(ValueError, match="features"):
+        lasso(np.eye(3), np.eye(4), tol=0.1)
+    with pytest.raises(ValueError, match="NaN"):
+        lasso(np.full((2, 3), np.nan), np.eye(3), tol=0.1)
+    with pytest.raises(ValueError, match="NaN"):
+        lasso(np.eye(3), np.full((3, 3), np.inf), tol=0.1)
+    with pytest.raises(ValueError, match="gram"):
+        lasso(np.eye(3), np.eye(3), tol=0.1, gram=np.eye(2))
+    assert lasso(np.empty((0, 3)), np.eye(3), tol=0.1).shape == (0, 3)

@@ -1,0 +1,218 @@
+"""A table is run cell by cell, goes on after a kill, and shows what failed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
+from dbdl.experiments.run import LabelledRows, read_records, record_key, run_table
+from dbdl.experiments.spec import SpecError, Table, load_table, table_names
+from dbdl.experiments.summary import paired_p_value, summarise, to_markdown, to_records
+from dbdl.registry import methods
+
+TOML = """
+name = "tiny"
+title = "A tiny table"
+dataset = "digits"
+note = "Only a test."
+
+[columns."8 of each class"]
+per_class = 8
+n_splits = 3
+
+[[methods]]
+method = "CRC"
+accuracy = [90.0]
+spread = [1.5]
+
+[[methods]]
+method = "1-NN"
+
+[[methods]]
+method = "ridge"
+settings = { alpha = 0.1 }
+"""
+TIMES = {"fit_seconds", "query_milliseconds"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = load_digits(return_X_y=True)
+    return LabelledRows(X[:400], y[:400])
+
+
+@pytest.fixture(scope="module")
+def table():
+    return Table.from_toml(TOML, "tiny.toml")
+
+
+def without_times(records):
+    return [{k: v for k, v in record.items() if k not in TIMES} for record in records]
+
+
+def test_every_cell_is_run_once_and_written_down(table, data, tmp_path):
+    results = tmp_path / "deep" / "results.jsonl"
+    seen = []
+    records = run_table(table, data, results, on_cell=lambda *cell: seen.append(cell))
+    assert len(records) == 9 and seen[-1][1:] == (9, 9)
+    assert sorted(map(record_key, read_records(results))) == sorted(map(record_key, records))
+    assert all(0.5 < r["accuracy"] <= 1 and r["versions"] and r["machine"] for r in records)
+    again = run_table(table, data, results, on_cell=lambda *_: pytest.fail("ran again"))
+    assert again == records
+
+
+def test_every_method_sees_the_same_splits(table, data, tmp_path):
+    records = run_table(table, data, tmp_path / "a.jsonl", only=["1-NN"])
+    both = run_table(table, data, tmp_path / "b.jsonl", only=["ridge", "1-NN"])
+    own = [record for record in both if record["method"] == "1-NN"]
+    assert without_times(records) == without_times(own)
+
+
+def test_a_line_that_was_cut_off_costs_its_own_cell_only(table, data, tmp_path):
+    results = tmp_path / "results.jsonl"
+    whole = run_table(table, data, results, only=["1-NN"])
+    text = results.read_text()
+    results.write_text(text[: len(text) - 40])
+    ran = []
+    again = run_table(table, data, results, only=["1-NN"], on_cell=lambda r, *_: ran.append(r))
+    assert len(ran) == 1 and without_times(again) == without_times(whole)
+    assert len(list(read_records(results))) == 3
+
+
+def test_workers_do_not_change_the_rows(table, data, tmp_path):
+    one = run_table(table, data, tmp_path / "one.jsonl")
+    two = run_table(table, data, tmp_path / "two.jsonl", n_workers=2)
+    assert without_times(one) == without_times(two)
+
+
+def test_a_failure_is_a_record_and_is_tried_again(table, data, tmp_path):
+    bad = LabelledRows(np.where(np.arange(400)[:, None] == 3, np.nan, data.X), data.y)
+    records = run_table(table, bad, tmp_path / "r.jsonl", only=["1-NN"])
+    assert all("NaN" in record["failure"] for record in records)
+    assert "failed: ValueError" in to_markdown(table, summarise(table, records))
+    mended = run_table(table, data, tmp_path / "r.jsonl", only=["1-NN"])
+    assert all("failure" not in record for record in mended)
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_rows(table, data, tmp_path):
+    whole = run_table(table, data, tmp_path / "whole.jsonl")
+    script = textwrap.dedent(f"""
+        import time
+        from pathlib import Path
+        from sklearn.datasets import load_digits
+        from dbdl.experiments.run import LabelledRows, run_table
+        from dbdl.experiments.spec import Table
+        X, y = load_digits(return_X_y=True)
+        run_table(Table.from_toml({TOML!r}, "tiny.toml"), LabelledRows(X[:400], y[:400]),
+                  Path({str(tmp_path / "killed.jsonl")!r}), on_cell=lambda *_: time.sleep(0.5))
+    """)
+    process = subprocess.Popen([sys.executable, "-c", script])
+    results = tmp_path / "killed.jsonl"
+    for _ in range(600):
+        if results.exists() and len(list(read_records(results))) >= 2:
+            break
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    n_before = len(list(read_records(results)))
+    assert 2 <= n_before < 9
+    assert without_times(run_table(table, data, results)) == without_times(whole)
+
+
+# ------------------------------------------------------------------------------------ one cell
+
+
+def test_settings_that_are_not_given_are_chosen_on_training_rows(data):
+    train = Part(data.X[:200], data.y[:200])
+    method = methods()["CRC"]
+    chosen = choose_settings(method, {}, train, seed=0)
+    assert chosen["penalty"] in method.grid["penalty"]
+    assert choose_settings(method, {"penalty": 0.5}, train, seed=0) == {}
+
+
+def test_a_class_with_one_row_takes_the_middle_of_the_grid(data):
+    train = Part(np.vstack([data.X[:50], data.X[60:61]]), np.append(data.y[:50], 77))
+    grid = methods()["CRC"].grid["penalty"]
+    assert choose_settings(methods()["CRC"], {}, train, 0) == {"penalty": grid[len(grid) // 2]}
+
+
+def test_what_is_measured_of_dbdl(data):
+    train, test = Part(data.X[:150], data.y[:150]), Part(data.X[150:], data.y[150:])
+    quick = {"n_sweeps": 3, "random_state": 0}
+    figures = measure(methods()["DBDL 1 chain"], quick, train, test)
+    assert figures["accuracy"] > 0.7 and 0 < figures["log_loss"] < 2
+    assert figures["best_accuracy"] >= figures["accuracy"]
+    assert 0 <= figures["calibration_error"] < 0.5 and figures["n_atoms"] > 50
+
+
+def test_log_loss_and_calibration_error_by_hand():
+    probability = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
+    figures = probability_figures(probability, np.array(["a", "b"]), np.array(["a", "b", "z"]))
+    assert figures["log_loss"] == pytest.approx(-np.log([0.8, 0.4, 1e-15]).mean())
+    assert figures["calibration_error"] == pytest.approx((0.2 + 0.6 + 0.9) / 3)
+
+
+# ------------------------------------------------------------------------------------ the table
+
+
+def test_every_table_of_the_package_can_be_read_and_names_known_methods():
+    assert {"yaleb", "ar", "caltech101", "caltech101_times", "scene15", "ucf_sports"} <= set(
+        table_names()
+    )
+    for name in table_names():
+        table = load_table(name)
+        assert table.name == name
+        for entry in table.entries:
+            methods()[entry.method](**entry.settings)
+            assert len(entry.accuracy) in (0, len(table.columns))
+            assert set(entry.settings) <= set(methods()[entry.method]().get_params())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('method = "1-NN"', 'method = "2-NN"'), "unknown method '2-NN'"),
+        (("n_splits = 3", "folds = 3"), "exactly one of per_class"),
+        (("accuracy = [90.0]", "accurcy = [90.0]"), "unknown keys"),
+        (('dataset = "digits"', ""), "dataset"),
+        (("[columns", "[columns["), "tiny.toml"),
+    ],
+)
+def test_a_mistake_in_a_table_is_named_with_its_file(change, message):
+    with pytest.raises(SpecError, match=r"tiny\.toml") as error:
+        Table.from_toml(TOML.replace(*change), "tiny.toml")
+    assert message in str(error.value)
+
+
+def test_a_table_that_does_not_exist_is_refused_with_those_that_do():
+    with pytest.raises(SpecError, match=r"unknown table 'yale'.*yaleb"):
+        load_table("yale")
+
+
+def test_the_summary_stands_beside_the_paper(table, data, tmp_path):
+    records = run_table(table, data, tmp_path / "r.jsonl")
+    lines = summarise(table, records)
+    assert [line.accuracy for line in lines] == sorted((r.accuracy for r in lines), reverse=True)
+    crc = next(line for line in lines if line.method == "CRC")
+    assert (crc.paper, crc.paper_spread, crc.n_splits) == (90.0, 1.5, 3)
+    text = to_markdown(table, lines)
+    assert "90.00 ± 1.50" in text and "Only a test." in text and "3 splits" in text
+    assert "paper fit s" not in text  # empty columns are left out
+    assert to_records(lines)[0]["paper_fit_seconds"] is None
+
+
+def test_a_paired_difference_by_chance_is_not_significant_and_a_steady_one_is():
+    rng = np.random.default_rng(0)
+    assert paired_p_value(rng.standard_normal(10), 1.0) > 0.05
+    assert paired_p_value(3 + 0.1 * rng.standard_normal(10), 1.0) < 1e-4
+    assert np.isnan(paired_p_value(np.array([1.0]), 1.0))
+    assert paired_p_value(np.zeros(5), 1.0) == 1.0

@@ -1,0 +1,123 @@
+"""D-KSVD and LC-KSVD: appended labels, one joint K-SVD, and the way back to D, T and W."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dbdl.estimators._rows import unit_rows
+from dbdl.learn.ksvd import code_rows, learn_ksvd
+from dbdl.learn.labels import one_hot, ridge_label_atoms
+from dbdl.rivals.dksvd import (
+    DKSVDClassifier,
+    learn_class_atoms,
+    learn_dksvd,
+    split_joint_atoms,
+)
+from dbdl.rivals.ksvd import Learning
+from dbdl.rivals.lcksvd import LCKSVDClassifier, learn_lcksvd
+
+DIGITS, LABELS = load_digits(n_class=4, return_X_y=True)
+X, Y = unit_rows(DIGITS[:160]), LABELS[:160]
+X_NEW, Y_NEW = unit_rows(DIGITS[160:400]), LABELS[160:400]
+LEARNING = Learning(n_nonzero=6, n_iterations=5)
+
+
+def learn_lcksvd_with_all_columns(consistency_weight, label_weight, penalty):
+    """The problem as it is written: rows [x, sqrt(v) q, sqrt(k) h], atoms [d, sqrt(v) t, ...]."""
+    atoms, class_of_atom = learn_class_atoms(X, Y, 4, 5, LEARNING, seed=0)
+    H = one_hot(Y, 4)
+    Q = (Y[:, np.newaxis] == class_of_atom).astype(float)
+    codes = code_rows(X, atoms, LEARNING.n_nonzero).toarray()
+    square = codes.T @ codes + penalty * np.eye(len(atoms))
+    T, W = np.linalg.solve(square, codes.T @ Q), np.linalg.solve(square, codes.T @ H)
+    v, k = np.sqrt(consistency_weight), np.sqrt(label_weight)
+    learned = learn_ksvd(
+        np.hstack([X, v * Q, k * H]),
+        np.hstack([atoms, v * T, k * W]),
+        LEARNING.n_nonzero,
+        LEARNING.n_iterations,
+        least_use=LEARNING.least_use,
+        same_atom=LEARNING.same_atom,
+    )
+    D, T, W = np.split(learned.atoms, [64, 64 + len(atoms)], axis=1)
+    norm = np.linalg.norm(D, axis=1, keepdims=True)
+    return D / norm, T / (v * norm), W / (k * norm), learned
+
+
+@pytest.mark.parametrize("weights", [(1e-4, 1e-4), (0.01, 0.2), (0.3, 1e-3)])
+def test_lcksvd_is_the_problem_as_it_is_written(weights):
+    model = learn_lcksvd(X, Y, 4, 5, *weights, 0.1, LEARNING, seed=0)
+    D, T, W, learned = learn_lcksvd_with_all_columns(*weights, 0.1)
+    np.testing.assert_allclose(model.atoms, D, atol=1e-8)
+    np.testing.assert_allclose(model.label_atoms, W, atol=1e-6)
+    np.testing.assert_allclose(model.consistency_atoms, T, atol=1e-6)
+    np.testing.assert_allclose(model.objective, learned.objective, rtol=1e-9)
+
+
+def test_dksvd_is_lcksvd2_without_consistency():
+    plain = learn_dksvd(X, Y, 4, 5, 0.01, 0.1, LEARNING, seed=0)
+    almost = learn_lcksvd(X, Y, 4, 5, 1e-30, 0.01, 0.1, LEARNING, seed=0)
+    np.testing.assert_allclose(almost.atoms, plain.atoms, atol=1e-12)
+    np.testing.assert_allclose(almost.label_atoms, plain.label_atoms, atol=1e-10)
+
+
+def test_scores_do_not_change_when_the_parts_are_scaled_to_unit_atoms():
+    rng = np.random.default_rng(0)
+    root = np.array([0.5, 2.0, 1.0])
+    joint = unit_rows(rng.standard_normal((7, 10 + 3)))
+    codes = rng.standard_normal((4, 7))
+    atoms, label_atoms = split_joint_atoms(joint, 10, root)
+    norm = np.linalg.norm(joint[:, :10], axis=1)
+    np.testing.assert_allclose(np.linalg.norm(atoms, axis=1), 1)
+    np.testing.assert_allclose((codes * norm) @ atoms, codes @ joint[:, :10])
+    np.testing.assert_allclose((codes * norm) @ label_atoms, codes @ joint[:, 10:] / root)
+
+
+def test_variant_1_scores_by_ridge_on_the_codes_of_the_final_atoms():
+    model = learn_lcksvd(X, Y, 4, 5, 0.01, 0.5, 0.1, LEARNING, seed=0, variant=1)
+    expected = ridge_label_atoms(model.encode(X), Y, 4, 0.1)
+    np.testing.assert_array_equal(model.label_atoms, expected)
+    without = learn_lcksvd(X, Y, 4, 5, 0.01, 0.0, 0.1, LEARNING, seed=0, variant=1)
+    np.testing.assert_array_equal(without.atoms, model.atoms)
+
+
+def test_labels_pull_codes_towards_atoms_of_their_class():
+    def share_of_own_class(weight):
+        model = learn_lcksvd(X, Y, 4, 5, weight, weight, 0.1, LEARNING, seed=0)
+        return (model.scores(X).argmax(1) == Y).mean()
+
+    assert share_of_own_class(0.05) >= share_of_own_class(1e-12)
+
+
+def test_class_atoms_belong_to_the_span_of_their_class():
+    atoms, class_of_atom = learn_class_atoms(X, Y, 4, 3, LEARNING, seed=0)
+    assert class_of_atom.tolist() == np.repeat(np.arange(4), 3).tolist()
+    for c in range(4):
+        basis = np.linalg.svd(X[c == Y], full_matrices=False)
+        span = basis[2][basis[1] > 1e-9]
+        own = atoms[class_of_atom == c]
+        np.testing.assert_allclose(own @ span.T @ span, own, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DKSVDClassifier(random_state=0), LCKSVDClassifier(random_state=0, variant=1)],
+    ids=["D-KSVD", "LC-KSVD1"],
+)
+def test_a_class_of_zero_rows_is_learned(model):
+    rows = np.vstack([X, np.zeros((3, 64))])
+    labels = np.r_[Y, [9, 9, 9]]
+    model.set_params(calibrate=False, n_iterations=3).fit(rows, labels)
+    assert np.isfinite(model.decision_function(rows)).all()
+    assert (model.predict(X_NEW) == Y_NEW).mean() > 0.85
+
+
+def test_every_default_learns_real_faces(yaleb):
+    faces, y = yaleb
+    few = np.flatnonzero(y < np.unique(y)[8])
+    train, test = few[::2], few[1::2]
+    for model in (DKSVDClassifier(random_state=0), LCKSVDClassifier(random_state=0)):
+        model.set_params(calibrate=False, n_iterations=10).fit(faces[train], y[train])
+        assert model.score(faces[test], y[test]) > 0.9
