@@ -334,6 +334,21 @@ def test_wishes_that_cannot_be_met_are_refused(tmp_path, options, message):
         load(root, cache=tmp_path / "cache", **options)
 
 
+@pytest.mark.parametrize("features", ["pixels", "random faces", "spatial pyramid"])
+def test_an_image_that_cannot_be_used_is_named(tmp_path, features):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=2)
+    (root / "dog" / "image_0002.jpg").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"image_0002\.jpg"):
+        load(root, features=features, cache=tmp_path / "cache")
+
+
+def test_an_image_smaller_than_a_patch_is_named(tmp_path):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=2)
+    Image.fromarray(np.zeros((9, 50), dtype=np.uint8)).save(root / "dog" / "image_0002.jpg")
+    with pytest.raises(DataError, match=r"image_0002\.jpg has 9×50 pixels, smaller than a patch"):
+        load(root, features="spatial pyramid", cache=tmp_path / "cache")
+
+
 # ------------------------------------------------------------------------------------------ paths
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,21 +76,34 @@ def dataset_of_images(
         The data set's own parameters of each extractor, by kind of features; those of the
         options win.
     """
-    if options.features == "pixels":
-        _refuse(options.settings, "pixels have no parameters but image_shape")
-        shape = options.image_shape or _usual_shape(paths)
-        X = read_pixels(paths, shape)
-        return make_dataset(X, y, name, feature_kind="pixels", image_shape=shape)
     if options.features not in IMAGE_FEATURES:
         raise DataError(
             f"{name}: images have no features {options.features!r}; there are "
             + ", ".join(map(repr, IMAGE_FEATURES))
         )
-    extract = _random_faces if options.features == "random faces" else _pyramids
     settings = {**(defaults or {}).get(options.features, {}), **options.settings}
     files = [(path.relative_to(root).as_posix(), path) for path in paths]
-    X = extract(files, settings, options)
-    return make_dataset(X, y, name, feature_kind=options.features)
+    extract, shape = _EXTRACTORS[options.features], None
+    if options.features == "pixels":
+        shape = options.image_shape or _usual_shape(paths)
+        options = replace(options, image_shape=shape)
+    try:
+        X = extract(files, settings, options)
+    except DataError:
+        raise
+    except ValueError as error:  # an image or a parameter that an extractor refuses
+        raise DataError(f"{name}: {error}") from error
+    return make_dataset(X, y, name, feature_kind=options.features, image_shape=shape)
+
+
+def _pixels(
+    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
+) -> NDArray[Any]:
+    if settings:
+        raise DataError(
+            f"unknown setting {sorted(settings)[0]!r}: pixels have no parameters but image_shape"
+        )
+    return read_pixels([path for _, path in files], options.image_shape)
 
 
 def read_pixels(paths: Sequence[Path], shape: tuple[int, int] | None) -> NDArray[np.float32]:
@@ -206,6 +220,4 @@ def _make(kind: Any, settings: Mapping[str, Any]) -> Any:
     return kind(**settings)
 
 
-def _refuse(settings: Mapping[str, Any], reason: str) -> None:
-    if settings:
-        raise DataError(f"unknown setting {sorted(settings)[0]!r}: {reason}")
+_EXTRACTORS = {"pixels": _pixels, "random faces": _random_faces, "spatial pyramid": _pyramids}

@@ -13,7 +13,7 @@ SOURCE = Source(
             "usps_16x16.npz",
             ("pixels",),
             images_ready_made("usps", (16, 16), by_columns=True),
-            "pixels in the order of columns: X_train (7291, 256), y_train, X_test (2007, 256), y_test",
+            "pixels in the order of columns, arrays X_train (7291, 256), y_train, X_test, y_test",
         ),
     ),
     "zip.train.gz and zip.test.gz from hastie.su.domains/ElemStatLearn/data.html, each image "

@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -101,8 +102,9 @@ def dense_sift(
     """
     grey = read_grey(image, longest_side)
     if min(grey.shape) < patch_size:
+        which = image if isinstance(image, str | Path) else "the image"
         raise ValueError(
-            f"the image is {grey.shape[0]}×{grey.shape[1]} pixels, smaller than a patch of "
+            f"{which} has {grey.shape[0]}×{grey.shape[1]} pixels, smaller than a patch of "
             f"{patch_size}×{patch_size}; pass larger images or a smaller patch_size"
         )
     rows, columns = (grid_centers(length, patch_size, step) for length in grey.shape)
