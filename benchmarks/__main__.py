@@ -1,6 +1,6 @@
 """Speed and memory, one benchmark after the other.
 
-    python -m benchmarks [--quick] [omp fit memory start rivals]
+    python -m benchmarks [--quick] [omp fit memory start rivals features]
 
 All ratios come from one run on one machine, named first. Nothing else should run beside it.
 """
@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-NAMES = ("omp", "fit", "memory", "start", "rivals")
+NAMES = ("omp", "fit", "memory", "start", "rivals", "features")
 
 
 def describe_machine() -> str:

@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators"},
+    "features": {"coding", "_threads"},
+    "datasets": {"features"},
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "matplotlib.pyplot"}

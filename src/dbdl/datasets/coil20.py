@@ -1,0 +1,24 @@
+"""COIL-20: 20 objects on a turntable, 72 views each, as 32×32 pixels."""
+
+from __future__ import annotations
+
+from dbdl.datasets.files import images_ready_made
+from dbdl.datasets.source import Form, Source
+
+_READ = images_ready_made("coil20", (32, 32), by_columns=True)
+
+SOURCE = Source(
+    "coil20",
+    "COIL-20",
+    (
+        Form(
+            "coil20_32x32.npz",
+            ("pixels",),
+            _READ,
+            "pixels in the order of columns, arrays X (1440, 1024) and y",
+        ),
+        Form("COIL20.mat", ("pixels",), _READ, "the same as arrays fea and gnd"),
+    ),
+    "COIL20.mat (32×32) from www.cad.zju.edu.cn/home/dengcai/Data/MLData.html; the raw images from "
+    "www.cs.columbia.edu/CAVE/software/softlib/coil-20.php",
+)

@@ -1,0 +1,99 @@
+"""The one way in: a data set by name or by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdl.datasets.digits import read_digits
+from dbdl.datasets.files import read_file
+from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
+from dbdl.datasets.source import Options
+from dbdl.datasets.table import sources
+
+
+def load(
+    name_or_path: str | Path = "digits",
+    *,
+    features: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    label: str | None = None,
+    labelled: bool = True,
+    image_shape: tuple[int, int] | None = None,
+    folder: str | Path | None = None,
+    cache: str | Path | None = None,
+    n_jobs: int | None = None,
+) -> Dataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    name_or_path : str or path, default="digits"
+        ``"digits"``, a name of `sources`, or a path: an ``.npz``, ``.csv``, ``.parquet`` or
+        ``.mat`` file, or a folder that holds one folder of images a class.
+    features : str, optional
+        Kind of features: ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``; by default the
+        paper's for a data set of `sources`, and pixels for a folder of images.
+    settings : mapping, optional
+        Parameters of the extractor: those of `RandomFaces`, or those of `SpatialPyramid` and
+        `DenseSIFT` and ``n_components`` for the PCA after them (by default 3000, or as many as
+        there are images; None for no PCA). Codebook and PCA see all images, but no labels.
+    label : str, optional
+        Name of the column or array that holds the labels. By default the last column of a table,
+        and the array ``y``.
+    labelled : bool, default=True
+        Whether there have to be labels. If not, a table has no label column unless ``label``
+        names one.
+    image_shape : tuple of int, optional
+        Height and width: that images are brought to, or that rows of a file stand for.
+    folder : path, optional
+        Folder that holds the data sets of `sources`, or the file of one; by default what the
+        environment variable DBDL_DATA names.
+    cache : path, optional
+        Folder in which features made of images are kept; by default what the environment
+        variable DBDL_CACHE names, or a folder in the system's place for caches.
+    n_jobs : int, optional
+        Number of threads for features made of images.
+
+    Returns
+    -------
+    dataset : Dataset
+
+    Raises
+    ------
+    DataNotFoundError
+        Where the data is not there. The message says which files, where to get them, and where
+        to put them.
+    DataError
+        Where data was found, but cannot be used as it is.
+
+    Examples
+    --------
+    >>> from dbdl.datasets import load
+    >>> load("digits")
+    Dataset('digits': 1797 rows of 64 pixels, 10 classes)
+    """
+    options = Options(
+        _kind(features), dict(settings or {}), cache, n_jobs, label, labelled, image_shape
+    )
+    if name_or_path == "digits":
+        if options.features not in (None, "pixels"):
+            raise DataError(f"digits has no features {options.features!r}; there are 'pixels'")
+        return read_digits()
+    source = sources().get(str(name_or_path))
+    if source is not None:
+        return source.load(folder, options)
+    path = Path(name_or_path).expanduser()
+    if not path.exists():
+        names = ", ".join(["digits", *sources()])
+        raise DataNotFoundError(
+            f"there is no file or folder {str(name_or_path)!r}, and no data set of that name; the "
+            f"data sets are {names}"
+        )
+    return read_file(path, options)
+
+
+def _kind(features: str | None) -> str | None:
+    """Return the name with blanks, since a command line has it with dashes."""
+    return None if features is None else features.replace("-", " ").replace("_", " ").lower()

@@ -1,0 +1,248 @@
+"""Anybody's data: ``.npz``, ``.csv``, ``.parquet``, ``.mat``, or a folder of images by class."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.datasets import lcksvd_mat
+from dbdl.datasets.images import dataset_of_images, is_image, list_images
+from dbdl.datasets.mat import read_mat
+from dbdl.datasets.record import DataError, DataNotFoundError, Dataset, clean_labels, make_dataset
+from dbdl.datasets.source import Options
+from dbdl.datasets.tables import read_csv, read_parquet
+
+# Names that features and labels go under, the plainest first; compared in lower case.
+FEATURE_NAMES = ("x", "features", "feature", "feats", "fea", "data")
+SPLIT_NAMES = (
+    ("x_train", "y_train", "x_test", "y_test"),
+    ("tr_dat", "trls", "tt_dat", "ttls"),  # as the authors of SRC, CRC and FDDL share their data
+    ("y_train", "label_train", "y_test", "label_test"),  # as DICTOL does: Y are features
+)
+LABEL_NAMES = ("y", "labels", "label", "target", "targets", "gnd", "class")
+
+
+def read_file(path: Path, options: Options) -> Dataset:
+    """Read a file by its ending, or a folder of images.
+
+    Parameters
+    ----------
+    path : Path
+    options : Options
+
+    Returns
+    -------
+    dataset : Dataset
+    """
+    if path.is_dir():
+        return read_folder(path, options)
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(
+            f"{path}: cannot read {path.suffix or 'a file without ending'}; there are readers for "
+            f"{', '.join(READERS)}, and for a folder of images by class"
+        )
+    if not path.is_file():
+        raise DataNotFoundError(f"there is no file {path}")
+    if options.settings:
+        raise DataError(
+            f"{path} holds ready-made features, so the setting {sorted(options.settings)[0]!r} has "
+            "no use; settings are for folders of images"
+        )
+    return reader(path, options)
+
+
+def ready_made(name: str) -> Callable[[Path, Options], Dataset]:
+    """Return a reader of files that hold the features of a data set of the table."""
+
+    def read(path: Path, options: Options) -> Dataset:
+        found = read_file(path, options)
+        return replace(found, name=name, feature_kind=options.features or found.feature_kind)
+
+    return read
+
+
+def images_ready_made(
+    name: str, shape: tuple[int, int], *, by_columns: bool = False
+) -> Callable[[Path, Options], Dataset]:
+    """Return a reader of files of pixels; those in the order of columns are turned upright."""
+
+    def read(path: Path, options: Options) -> Dataset:
+        if options.image_shape not in (None, shape):
+            raise DataError(
+                f"{path} holds images of {shape[0]}×{shape[1]} pixels, not of "
+                f"{options.image_shape[0]}×{options.image_shape[1]}"
+            )
+        found = replace(ready_made(name)(path, options), image_shape=shape)
+        if not by_columns:
+            return found
+        standing = np.swapaxes(found.X.reshape(-1, shape[1], shape[0]), 1, 2)
+        return replace(found, X=np.ascontiguousarray(standing.reshape(found.X.shape)))
+
+    return read
+
+
+def read_folder(folder: Path, options: Options) -> Dataset:
+    """Read a folder that holds one folder of images a class; unlabelled, images as they lie."""
+    paths, labels = list_images(folder)
+    loose = sorted(path for path in folder.iterdir() if is_image(path))
+    if loose and not options.labelled:
+        y = None
+        paths = sorted([*loose, *paths])
+    elif paths:
+        y = labels
+    elif loose:
+        raise DataError(
+            f"{folder} holds images, but no folders of them; put the images of each class in a "
+            "folder named after the class"
+        )
+    else:
+        raise DataError(f"{folder} holds no images; expected one folder of images a class")
+    kind = Options(**{**options.__dict__, "features": options.features or "pixels"})
+    return dataset_of_images(paths, y, folder, folder.resolve().name, kind)
+
+
+def read_npz(path: Path, options: Options) -> Dataset:
+    """Read arrays ``X`` and ``y`` (or the like), or those of a split: ``X_train``, ``y_train``, ...
+
+    Where the labels are the numbers of an array ``classes`` of names, the names become the labels.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (zipfile.BadZipFile, OSError, EOFError, AttributeError) as error:
+        raise DataError(f"{path} is not a whole .npz file ({error})") from error
+    except ValueError as error:
+        raise DataError(
+            f"{path} holds Python objects, which are not read, since they could run code "
+            f"({error}); save plain arrays of numbers and of strings"
+        ) from error
+    return _dataset_of_arrays(arrays, path, options)
+
+
+def read_mat_file(path: Path, options: Options) -> Dataset:
+    """Read a MATLAB file: ``featureMat`` and ``labelMat``, ``fea`` and ``gnd``, ``X`` and ``y``."""
+    arrays = read_mat(path)
+    if lcksvd_mat.is_lcksvd(arrays) and options.label is None:
+        return lcksvd_mat.to_dataset(arrays, path.stem)
+    return _dataset_of_arrays(arrays, path, options)
+
+
+def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: Options) -> Dataset:
+    by_name = {name.lower(): array for name, array in arrays.items()}
+    details: dict[str, Any] = {"image_shape": options.image_shape or _image_shape(by_name)}
+    if details["image_shape"]:
+        details["feature_kind"] = "pixels"
+    for names in SPLIT_NAMES:
+        if {names[0], names[2]} <= set(by_name):
+            return _dataset_of_split(by_name, names, path, details)
+    rows = by_name.get(_first(FEATURE_NAMES, by_name) or "")
+    if rows is None:
+        raise DataError(
+            f"{path} has no array X for the features; it holds {_shapes(arrays)}. Save them under "
+            "the names X and y"
+        )
+    raw = _raw_labels(by_name, arrays, path, options)
+    labels = None
+    if raw is not None:
+        rows, labels = _rows_and_labels(rows, raw, path)
+        labels = _named(labels, by_name.get("classes"))
+    groups = by_name.get("groups")
+    if groups is not None and len(groups.ravel()) == len(rows):
+        details["groups"] = groups.ravel()
+    return make_dataset(rows, labels, path.stem, **details)
+
+
+def _dataset_of_split(
+    by_name: Mapping[str, NDArray[Any]],
+    names: tuple[str, str, str, str],
+    path: Path,
+    details: dict[str, Any],
+) -> Dataset:
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise DataError(f"{path} has {names[0]} and {names[2]}, but no {missing[0]}")
+    train, train_labels = _rows_and_labels(by_name[names[0]], by_name[names[1]], path)
+    test, test_labels = _rows_and_labels(by_name[names[2]], by_name[names[3]], path)
+    if train.shape[1:] != test.shape[1:]:
+        raise DataError(
+            f"{path}: {names[0]} has rows of the shape {train.shape[1:]}, {names[2]} of "
+            f"{test.shape[1:]}; both need the same features"
+        )
+    is_test = np.repeat([False, True], [len(train), len(test)])
+    rows = np.concatenate([train, test])
+    labels = np.concatenate([train_labels, test_labels])
+    return make_dataset(rows, labels, path.stem, is_test=is_test, **details)
+
+
+def _rows_and_labels(
+    rows: NDArray[Any], labels: NDArray[Any], path: Path
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows and labels with samples along the first axis, whichever way they came."""
+    if labels.ndim == 2 and labels.shape[0] != len(rows) and labels.shape[1] in rows.shape:
+        labels = labels.T  # one-hot labels with samples in columns
+    found = clean_labels(labels, str(path))
+    if rows.ndim == 2 and len(rows) != len(found) == rows.shape[1]:
+        rows = rows.T
+    if len(rows) != len(found):
+        raise DataError(
+            f"{path}: the features have the shape {rows.shape}, but there are {len(found)} labels; "
+            "expected one row of features a label"
+        )
+    return rows, found
+
+
+def _raw_labels(
+    by_name: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, NDArray[Any]],
+    path: Path,
+    options: Options,
+) -> NDArray[Any] | None:
+    name = options.label.lower() if options.label else _first(LABEL_NAMES, by_name)
+    if name is not None and name in by_name:
+        return by_name[name]
+    if not options.labelled:
+        return None
+    wanted = options.label or "y"
+    raise DataError(f"{path} has no array {wanted} for the labels; it holds {_shapes(arrays)}")
+
+
+def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
+    """Names in place of numbers, where there are names and the numbers are theirs."""
+    if names is None or names.dtype.kind not in "US" or labels.dtype.kind != "i":
+        return labels
+    numbered = names.astype(str).ravel()
+    if labels.min() < 0 or labels.max() >= len(numbered):
+        return labels
+    return numbered[labels]
+
+
+def _image_shape(by_name: Mapping[str, NDArray[Any]]) -> tuple[int, int] | None:
+    shape = by_name.get("image_shape")
+    if shape is None or shape.size != 2:
+        return None
+    height, width = (int(length) for length in shape.ravel())
+    return height, width
+
+
+def _first(names: tuple[str, ...], by_name: Mapping[str, Any]) -> str | None:
+    return next((name for name in names if name in by_name), None)
+
+
+def _shapes(arrays: Mapping[str, NDArray[Any]]) -> str:
+    return ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays"
+
+
+READERS = {
+    ".npz": read_npz,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".parquet": read_parquet,
+    ".mat": read_mat_file,
+}

@@ -1,0 +1,223 @@
+"""Rows made of image files: pixels, random faces, spatial pyramids; the last two are cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+
+from dbdl.datasets.cache import cached
+from dbdl.datasets.record import DataError, Dataset, make_dataset
+from dbdl.datasets.source import Options
+from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
+from dbdl.features.dense_sift import VERSION as SIFT_VERSION
+from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
+from dbdl.features.spatial_pyramid import VERSION as PYRAMID_VERSION
+
+SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff"})
+IMAGE_FEATURES = ("pixels", "random faces", "spatial pyramid")
+
+# The paper reduces spatial pyramids to this many numbers by PCA.
+N_COMPONENTS = 3000
+
+# Images that are held in memory as pixels at a time.
+BATCH = 256
+
+# Images of any size become squares of this side, unless all have one size with no more pixels.
+SIDE = 32
+
+_SIFT_SETTINGS = frozenset(DenseSIFT().get_params())
+
+
+def is_image(path: Path) -> bool:
+    """Whether the name is that of an image; hidden files are none."""
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+
+
+def list_images(
+    folder: Path, keep: Callable[[Path], bool] = is_image
+) -> tuple[list[Path], NDArray[Any]]:
+    """Images of a folder of class folders, and the class folder of each, sorted by name."""
+    paths = sorted(
+        path
+        for class_folder in folder.iterdir()
+        if class_folder.is_dir() and not class_folder.name.startswith(".")
+        for path in class_folder.rglob("*")
+        if keep(path) and path.is_file()
+    )
+    return paths, np.array([path.relative_to(folder).parts[0] for path in paths], dtype=str)
+
+
+def dataset_of_images(
+    paths: Sequence[Path],
+    y: NDArray[Any] | None,
+    root: Path,
+    name: str,
+    options: Options,
+    defaults: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Dataset:
+    """Make rows of images by the kind of features asked for.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    y : ndarray of shape (n_images,), or None
+    root : Path
+        Folder that the names of the files count from, in the key of the cache.
+    name : str
+    options : Options
+        With ``features`` set.
+    defaults : mapping, optional
+        The data set's own parameters of each extractor, by kind of features; those of the
+        options win.
+    """
+    if options.features not in IMAGE_FEATURES:
+        raise DataError(
+            f"{name}: images have no features {options.features!r}; there are "
+            + ", ".join(map(repr, IMAGE_FEATURES))
+        )
+    settings = {**(defaults or {}).get(options.features, {}), **options.settings}
+    files = [(path.relative_to(root).as_posix(), path) for path in paths]
+    extract, shape = _EXTRACTORS[options.features], None
+    if options.features == "pixels":
+        shape = options.image_shape or _usual_shape(paths)
+        options = replace(options, image_shape=shape)
+    try:
+        X = extract(files, settings, options)
+    except DataError:
+        raise
+    except ValueError as error:  # an image or a parameter that an extractor refuses
+        raise DataError(f"{name}: {error}") from error
+    return make_dataset(X, y, name, feature_kind=options.features, image_shape=shape)
+
+
+def _pixels(
+    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
+) -> NDArray[Any]:
+    if settings:
+        raise DataError(
+            f"unknown setting {sorted(settings)[0]!r}: pixels have no parameters but image_shape"
+        )
+    return read_pixels([path for _, path in files], options.image_shape)
+
+
+def read_pixels(paths: Sequence[Path], shape: tuple[int, int] | None) -> NDArray[np.float32]:
+    """Rows of grey levels, (n_images, height * width); all of one size where no shape is given."""
+    images = [read_grey(path, shape=shape) for path in paths]
+    for path, image in zip(paths, images, strict=True):
+        if image.shape != images[0].shape:
+            raise DataError(
+                f"{path} has {image.shape[0]}×{image.shape[1]} pixels, but {paths[0].name} has "
+                f"{images[0].shape[0]}×{images[0].shape[1]}; make them equal, or pass "
+                "image_shape=(height, width) to have them brought to one size"
+            )
+    return np.stack([image.ravel() for image in images])
+
+
+def _usual_shape(paths: Sequence[Path]) -> tuple[int, int]:
+    shapes = {_shape(path) for path in paths}
+    if len(shapes) == 1:
+        [shape] = shapes
+        if shape[0] * shape[1] <= SIDE * SIDE:
+            return shape
+    return SIDE, SIDE
+
+
+def _shape(path: Path) -> tuple[int, int]:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as file:  # reads the head of the file only
+            return file.size[1], file.size[0]
+    except UnidentifiedImageError as error:
+        raise DataError(
+            f"{path} is not an image that can be read; remove it, or replace it by a whole one"
+        ) from error
+
+
+def _random_faces(
+    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
+) -> NDArray[Any]:
+    model = _make(RandomFaces, settings)
+    paths = [path for _, path in files]
+
+    def compute() -> NDArray[Any]:
+        shape = options.image_shape or read_grey(paths[0]).shape
+        model.fit(np.zeros((1, shape[0] * shape[1]), dtype=np.float32))
+        return np.concatenate([model.transform(batch) for batch in _batches(paths, options)])
+
+    recipe = {
+        "extractor": "random faces",
+        "version": RANDOM_FACES_VERSION,
+        "settings": model.get_params(),
+        "image_shape": options.image_shape,
+    }
+    return cached(recipe, files, compute, options.cache)
+
+
+def _batches(paths: list[Path], options: Options) -> Any:
+    for start in range(0, len(paths), BATCH):
+        # the first image comes along, so that each batch is held to its size
+        batch = [paths[0], *paths[start : start + BATCH]]
+        yield read_pixels(batch, options.image_shape)[1:]
+
+
+def _pyramids(
+    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
+) -> NDArray[Any]:
+    paths = [path for _, path in files]
+    n_components = _n_components(settings.pop("n_components", "auto"), len(paths))
+    sift = {name: settings.pop(name) for name in _SIFT_SETTINGS & set(settings)}
+    extractor = _make(DenseSIFT, sift)
+    model = _make(SpatialPyramid, {**settings, "n_jobs": options.n_jobs})
+
+    def compute() -> NDArray[Any]:
+        rows = model.set_params(extractor=extractor).fit(paths).transform(paths)
+        if n_components is None:
+            return rows
+        return PCA(n_components, random_state=0).fit_transform(rows)
+
+    parameters = {**model.get_params(deep=False), **extractor.get_params()}
+    parameters.pop("extractor")
+    parameters.pop("n_jobs")  # the number of threads does not change what comes out
+    recipe = {
+        "extractor": "spatial pyramid",
+        "version": [SIFT_VERSION, PYRAMID_VERSION],
+        "settings": {**parameters, "levels": list(model.levels)},
+        "n_components": n_components,
+    }
+    return cached(recipe, files, compute, options.cache)
+
+
+def _n_components(asked: int | str | None, n_images: int) -> int | None:
+    """Number of principal components; by default the paper's, or as many as images allow."""
+    if asked == "auto":
+        return min(N_COMPONENTS, n_images)
+    if asked is not None and not 1 <= int(asked) <= n_images:
+        raise DataError(
+            f"n_components={asked}, but PCA of {n_images} images has 1 to {n_images} components"
+        )
+    return None if asked is None else int(asked)
+
+
+def _make(kind: Any, settings: Mapping[str, Any]) -> Any:
+    known = kind().get_params(deep=False)
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise DataError(
+            f"{kind.__name__} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
+        )
+    if not isinstance(settings.get("random_state", 0), int):
+        raise DataError(
+            f"random_state={settings['random_state']!r}: expected a whole number, under which the "
+            "features are kept"
+        )
+    return kind(**settings)
+
+
+_EXTRACTORS = {"pixels": _pixels, "random faces": _random_faces, "spatial pyramid": _pyramids}

@@ -1,0 +1,168 @@
+"""What every loader returns: rows, labels, and what the numbers are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+
+class DataError(ValueError):
+    """Data that was found, but cannot be used as it is; the message says what to do."""
+
+
+class DataNotFoundError(FileNotFoundError):
+    """Data that is not there; the message says which files, whence, and where to put them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled rows.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features), float32 or float64
+        Finite.
+    y : ndarray of shape (n_samples,), or None
+        Labels, whole numbers or strings; None where unlabelled data was asked for.
+    name : str
+    feature_kind : str
+        ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``, ``"action bank"``, ``"spectra"``
+        or ``"features"``.
+    image_shape : tuple of int, optional
+        Height and width, where a row is an image read row by row.
+    groups : ndarray of shape (n_samples,), optional
+        Samples of one group belong on one side of a split.
+    is_test : ndarray of shape (n_samples,), bool, optional
+        The data set's own test rows, where it comes with a split.
+    feature_names : tuple of str, optional
+    classes : ndarray of shape (n_classes,)
+        The labels that occur, sorted; empty without labels.
+    """
+
+    X: Floats
+    y: NDArray[Any] | None
+    name: str
+    feature_kind: str = "features"
+    image_shape: tuple[int, int] | None = None
+    groups: NDArray[Any] | None = None
+    is_test: NDArray[np.bool_] | None = None
+    feature_names: tuple[str, ...] | None = None
+    classes: NDArray[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = np.empty(0) if self.y is None else np.unique(self.y)
+        object.__setattr__(self, "classes", found)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name!r}: {self.n_samples} rows of {self.n_features} "
+            f"{self.feature_kind}, {len(self.classes)} classes)"
+        )
+
+
+def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -> Dataset:
+    """Check rows and labels and make a record of them; images (n, height, width) are unrolled."""
+    rows = np.asarray(X)
+    if rows.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name}: the features are {rows.dtype}, expected numbers; convert or leave out what "
+            "is not numeric"
+        )
+    if rows.ndim == 3 and details.get("image_shape") is None:
+        details["image_shape"] = (rows.shape[1], rows.shape[2])
+        details.setdefault("feature_kind", "pixels")
+    rows = rows.reshape(len(rows), -1) if rows.ndim == 3 else rows
+    if rows.ndim != 2 or rows.size == 0:
+        raise DataError(
+            f"{name}: the features have the shape {rows.shape}, expected one row a sample and at "
+            "least one column"
+        )
+    rows = _floats(rows)
+    _check_finite(rows, name, details.get("feature_names"))
+    _check_image_shape(rows, name, details.get("image_shape"))
+    labels = None if y is None else clean_labels(y, name)
+    if labels is not None and len(labels) != len(rows):
+        raise DataError(f"{name}: {len(rows)} rows of features, but {len(labels)} labels")
+    return Dataset(rows, labels, name, **details)
+
+
+def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
+    """Return one label a sample: whole numbers or strings.
+
+    One-hot rows become the number of their column. Whole numbers held as floats become integers.
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and 1 in labels.shape:
+        labels = labels.ravel()
+    if labels.ndim == 2:
+        labels = _from_one_hot(labels, name)
+    if labels.dtype.kind == "S":
+        labels = labels.astype(str)
+    if labels.dtype.kind == "O":
+        labels = np.array([str(label) for label in labels])
+    if labels.dtype.kind == "f":
+        if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
+            odd = labels[~np.isfinite(labels) | (labels != np.round(labels))][0]
+            raise DataError(
+                f"{name}: labels are whole numbers or names, but one is {odd}; say which column or "
+                "array holds the labels (label=...)"
+            )
+        labels = labels.astype(np.int64)
+    if labels.ndim != 1 or labels.dtype.kind not in "iubU":
+        raise DataError(
+            f"{name}: the labels have the shape {labels.shape} and hold {labels.dtype}; expected "
+            "one whole number or name a sample"
+        )
+    return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
+
+
+def _from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    if labels.dtype.kind not in "fiub" or not ((labels != 0).sum(axis=1) == 1).all():
+        raise DataError(
+            f"{name}: the labels have the shape {labels.shape}, but their rows do not have exactly "
+            "one entry that is not zero; expected one label a sample, or one-hot rows"
+        )
+    return np.argmax(labels != 0, axis=1)
+
+
+def _floats(rows: NDArray[Any]) -> Floats:
+    """Floats that hold the numbers exactly: float64 where float32 is too short."""
+    if rows.dtype in (np.float32, np.float64):
+        return np.ascontiguousarray(rows)
+    short = rows.dtype.itemsize <= 2
+    return np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
+
+
+def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None) -> None:
+    bad = ~np.isfinite(rows)
+    if not bad.any():
+        return
+    i, j = np.argwhere(bad)[0]
+    column = f"column {j + 1}" + (f" ({feature_names[j]!r})" if feature_names else "")
+    raise DataError(
+        f"{name}: sample {i + 1}, {column} is {rows[i, j]}, and {bad.sum()} of {bad.size} values "
+        "are not finite; fill them in or leave out those rows"
+    )
+
+
+def _check_image_shape(rows: Floats, name: str, shape: tuple[int, int] | None) -> None:
+    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
+        raise DataError(
+            f"{name}: image_shape={shape} has {shape[0] * shape[1]} pixels, but rows have "
+            f"{rows.shape[1]} features"
+        )

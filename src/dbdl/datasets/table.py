@@ -1,0 +1,42 @@
+"""All data sets by name; the command line, the experiments and the tests walk this list."""
+
+from __future__ import annotations
+
+from dbdl.datasets import (
+    ar,
+    botswana,
+    caltech101,
+    coil20,
+    scene15,
+    ucf_sports,
+    usps,
+    yaleb,
+)
+from dbdl.datasets.source import Source
+
+_SOURCES = (
+    yaleb.SOURCE,
+    ar.SOURCE,
+    caltech101.SOURCE,
+    scene15.SOURCE,
+    ucf_sports.SOURCE,
+    usps.SOURCE,
+    coil20.SOURCE,
+    botswana.SOURCE,
+)
+
+
+def sources() -> dict[str, Source]:
+    """Return the data sets that are looked for on disk, by name.
+
+    Returns
+    -------
+    sources : dict of str to Source
+
+    Examples
+    --------
+    >>> from dbdl.datasets import sources
+    >>> list(sources())
+    ['yaleb', 'ar', 'caltech101', 'scene15', 'ucf_sports', 'usps', 'coil20', 'botswana']
+    """
+    return {source.name: source for source in _SOURCES}

@@ -1,0 +1,389 @@
+"""Dense SIFT: Lowe's descriptor on a regular grid (paper, section 5.3: 16×16 patches, step 6).
+
+A patch is cut into 4×4 cells with 8 directions of the gradient each. Every pixel shares the length
+of its gradient between the two nearest directions and the nearest cells of each axis, linearly,
+under a Gaussian window of half the patch's width (Lowe, "Distinctive image features from
+scale-invariant keypoints", 2004, section 6). The histogram is scaled to unit norm, clipped at 0.2,
+and scaled again. There is no scale space and no turning of the patch: all patches have one size and
+stand upright.
+
+Cells lie along the two axes, and the window is a product of one for each axis. So is the whole
+weight of a pixel in a cell: ``weight[b, dy] * weight[a, dx]``. Two passes, first down the columns
+for every row of the grid, then along the rows, replace the sum over patches × pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval
+
+from dbdl._threads import resolve_n_jobs, run_blocks
+from dbdl.features.images import Grey, ImageLike, check_images, read_grey
+
+#: Part of the key of cached features: raise it with any change of the numbers that come out.
+VERSION = 1
+
+N_CELLS = 4  # along each axis of a patch
+N_DIRECTIONS = 8
+N_FEATURES = N_CELLS * N_CELLS * N_DIRECTIONS
+
+# Lowe 2004, section 6.1: no entry of a unit descriptor may be larger, against strong single edges.
+LARGEST_ENTRY = 0.2
+
+
+@dataclass(frozen=True)
+class LocalDescriptors:
+    """Descriptors of the patches of one image.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_patches, 128), float32
+        Of unit norm, zero for patches without contrast. The direction of the gradient runs
+        fastest, then the cell's column, then its row.
+    centers : ndarray of shape (n_patches, 2), int64
+        Row and column of the pixel in the middle of each patch.
+    image_shape : tuple of int
+        Height and width of the image.
+    """
+
+    values: NDArray[np.float32]
+    centers: NDArray[np.int64]
+    image_shape: tuple[int, int]
+
+
+def dense_sift(
+    image: ImageLike,
+    *,
+    patch_size: int = 16,
+    step: int = 6,
+    smoothing: float = 1.0,
+    least_contrast: float = 0.0005,
+    longest_side: int | None = None,
+) -> LocalDescriptors:
+    """Describe the patches of an image.
+
+    Parameters
+    ----------
+    image : path or array-like of shape (height, width) or (height, width, 3)
+        At least one patch high and wide. Arrays hold uint8, or floats between 0 and 1.
+    patch_size : int, default=16
+        Height and width of a patch in pixels, a multiple of 4.
+    step : int, default=6
+        Distance of neighbouring patches in pixels. The grid stands in the middle of the image.
+    smoothing : float, default=1.0
+        Standard deviation in pixels of the Gaussian that the image is smoothed with before its
+        gradient is taken; 0 for none.
+    least_contrast : float, default=0.0005
+        Patches whose mean gradient (grey levels a pixel, of 1, under the window) is smaller have
+        a descriptor of zeros: there is nothing in them but noise.
+    longest_side : int, optional
+        A larger image is made smaller to this many pixels first.
+
+    Returns
+    -------
+    descriptors : LocalDescriptors
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.features import dense_sift
+    >>> dense_sift(np.eye(40)).values.shape
+    (25, 128)
+    """
+    grey = read_grey(image, longest_side)
+    if min(grey.shape) < patch_size:
+        which = image if isinstance(image, str | Path) else "the image"
+        raise ValueError(
+            f"{which} has {grey.shape[0]}×{grey.shape[1]} pixels, smaller than a patch of "
+            f"{patch_size}×{patch_size}; pass larger images or a smaller patch_size"
+        )
+    rows, columns = (grid_centers(length, patch_size, step) for length in grey.shape)
+    values = _describe(_smooth(grey, smoothing), rows, columns, patch_size, least_contrast)
+    centers = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
+    return LocalDescriptors(values, centers, (grey.shape[0], grey.shape[1]))
+
+
+class DenseSIFT(TransformerMixin, BaseEstimator):
+    """Describe the patches of images by SIFT on a regular grid.
+
+    A transformer from images to lists of descriptors, as `SpatialPyramid` takes them.
+
+    Parameters
+    ----------
+    patch_size : int, default=16
+        Height and width of a patch in pixels, a multiple of 4.
+    step : int, default=6
+        Distance of neighbouring patches in pixels.
+    smoothing : float, default=1.0
+        Standard deviation in pixels of the Gaussian that the image is smoothed with.
+    least_contrast : float, default=0.0005
+        Patches with a smaller mean gradient have a descriptor of zeros.
+    longest_side : int or None, default=300
+        A larger image is made smaller to this many pixels first, as is usual for Caltech-101.
+    n_jobs : int, optional
+        Number of threads, with joblib's meaning. Any number gives the same bits.
+
+    References
+    ----------
+    D. G. Lowe, "Distinctive image features from scale-invariant keypoints", IJCV 60(2), 2004.
+
+    S. Lazebnik, C. Schmid and J. Ponce, "Beyond bags of features: spatial pyramid matching for
+    recognizing natural scene categories", CVPR 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.features import DenseSIFT
+    >>> [described] = DenseSIFT().fit_transform([np.eye(40)])
+    >>> described.values.shape
+    (25, 128)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "patch_size": [Interval(Integral, 4, None, closed="left")],
+        "step": [Interval(Integral, 1, None, closed="left")],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+        "least_contrast": [Interval(Real, 0, None, closed="left")],
+        "longest_side": [None, Interval(Integral, 4, None, closed="left")],
+        "n_jobs": [None, Integral],
+    }
+
+    def __init__(
+        self,
+        *,
+        patch_size: int = 16,
+        step: int = 6,
+        smoothing: float = 1.0,
+        least_contrast: float = 0.0005,
+        longest_side: int | None = 300,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.patch_size = patch_size
+        self.step = step
+        self.smoothing = smoothing
+        self.least_contrast = least_contrast
+        self.longest_side = longest_side
+        self.n_jobs = n_jobs
+
+    def fit(self, X: object = None, y: object = None) -> Self:
+        """Check the parameters; nothing is learned.
+
+        Parameters
+        ----------
+        X, y : ignored
+
+        Returns
+        -------
+        self : object
+        """
+        self._check()
+        return self
+
+    def transform(self, X: Sequence[ImageLike]) -> list[LocalDescriptors]:
+        """Describe images.
+
+        Parameters
+        ----------
+        X : list of images or of paths to images
+            Images may differ in size.
+
+        Returns
+        -------
+        descriptors : list of LocalDescriptors
+        """
+        self._check()
+        return run_blocks(self.describe, check_images(X), resolve_n_jobs(self.n_jobs))
+
+    def describe(self, image: ImageLike) -> LocalDescriptors:
+        """Describe one image.
+
+        Parameters
+        ----------
+        image : image or path to an image
+
+        Returns
+        -------
+        descriptors : LocalDescriptors
+        """
+        return dense_sift(
+            image,
+            patch_size=self.patch_size,
+            step=self.step,
+            smoothing=self.smoothing,
+            least_contrast=self.least_contrast,
+            longest_side=self.longest_side,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _check(self) -> None:
+        self._validate_params()
+        if self.patch_size % N_CELLS:
+            raise ValueError(
+                f"patch_size={self.patch_size} is not a multiple of {N_CELLS}, the number of cells "
+                "along each axis of a patch"
+            )
+
+
+def grid_centers(length: int, patch_size: int, step: int) -> NDArray[np.int64]:
+    """Middle pixels, along one axis, of the patches that lie inside; the rest is shared out."""
+    n_steps = (length - patch_size) // step
+    first = (length - patch_size - n_steps * step) // 2 + patch_size // 2
+    return first + step * np.arange(n_steps + 1)
+
+
+def cell_weights(patch_size: int) -> NDArray[np.float32]:
+    """Weight of a pixel in each cell, along one axis: linear share times Gaussian window.
+
+    Returns
+    -------
+    weights : ndarray of shape (4, 2 * reach + 1), float32
+        For pixels from ``-reach`` to ``reach`` off the middle one; beyond, all are zero. Pixels up
+        to half a cell outside of the patch still have a share in its outer cells.
+    """
+    width = patch_size / N_CELLS
+    reach = math.ceil(width * (N_CELLS + 1) / 2) - 1
+    offset = np.arange(-reach, reach + 1) / width
+    middle = np.arange(N_CELLS) - (N_CELLS - 1) / 2
+    share = np.maximum(0, 1 - np.abs(offset[np.newaxis] - middle[:, np.newaxis]))
+    window = np.exp(-0.5 * (offset / (N_CELLS / 2)) ** 2)
+    return (share * window).astype(np.float32)
+
+
+def _smooth(grey: Grey, deviation: float) -> Grey:
+    if deviation == 0:
+        return grey
+    reach = int(4 * deviation + 0.5)
+    taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2)
+    kernel = (taps / taps.sum()).astype(np.float32)
+    # mirrored without repeating the border pixel; enough for any image that holds a patch
+    padded = np.pad(grey, reach, mode="reflect")
+    return _convolve(padded, kernel)
+
+
+def _describe(
+    grey: Grey,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    patch_size: int,
+    least_contrast: float,
+) -> NDArray[np.float32]:
+    weights = cell_weights(patch_size)
+    histograms = _pool(_gradient_shares(grey), weights, rows, columns)
+    total_weight = float(weights.sum(dtype=np.float64)) ** 2
+    _normalize(histograms, np.float32(least_contrast * total_weight))
+    return histograms
+
+
+# ---------------------------------------------------------------------------------------- kernels
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _convolve(padded, kernel):
+    """Convolve the rows and columns of a padded image with a symmetric kernel, (height, width)."""
+    reach = len(kernel) // 2
+    height, width = padded.shape[0] - 2 * reach, padded.shape[1] - 2 * reach
+    smooth = np.zeros((height, width), dtype=np.float32)
+    line = np.empty(padded.shape[1], dtype=np.float32)
+    for r in range(height):
+        line[:] = 0
+        for t in range(len(kernel)):
+            line += kernel[t] * padded[r + t]
+        for t in range(len(kernel)):
+            smooth[r] += kernel[t] * line[t : t + width]
+    return smooth
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _gradient_shares(grey):
+    """Gradient lengths, shared between the two nearest of 8 directions: (height, width, 8).
+
+    Central differences; the outermost pixels have none. Directions are counted from the one along
+    the rows, by 45 degrees, from the image's right to its top.
+    """
+    height, width = grey.shape
+    shares = np.zeros((height, width, N_DIRECTIONS), dtype=np.float32)
+    to_directions = np.float32(N_DIRECTIONS / (2 * math.pi))
+    for r in range(1, height - 1):
+        for c in range(1, width - 1):
+            dx = (grey[r, c + 1] - grey[r, c - 1]) / 2
+            dy = (grey[r - 1, c] - grey[r + 1, c]) / 2
+            length = math.sqrt(dx * dx + dy * dy)
+            direction = math.atan2(dy, dx) * to_directions
+            if direction < 0:
+                direction += N_DIRECTIONS
+            lower = int(direction)
+            share = length * (direction - lower)
+            shares[r, c, lower % N_DIRECTIONS] += length - share
+            shares[r, c, (lower + 1) % N_DIRECTIONS] += share
+    return shares
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _pool(shares, weights, rows, columns):
+    """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
+    height, width, _ = shares.shape
+    reach = weights.shape[1] // 2
+    histograms = np.zeros((len(rows) * len(columns), N_FEATURES), dtype=np.float32)
+    band = np.empty((width, N_DIRECTIONS), dtype=np.float32)
+    cell = np.empty(N_DIRECTIONS, dtype=np.float32)
+    for i in range(len(rows)):
+        for b in range(N_CELLS):
+            band[:] = 0
+            for t in range(weights.shape[1]):
+                r = rows[i] + t - reach
+                if weights[b, t] > 0 and 0 <= r < height:
+                    weight = weights[b, t]
+                    for c in range(width):
+                        for d in range(N_DIRECTIONS):
+                            band[c, d] += weight * shares[r, c, d]
+            for j in range(len(columns)):
+                for a in range(N_CELLS):
+                    cell[:] = 0
+                    for t in range(weights.shape[1]):
+                        c = columns[j] + t - reach
+                        if weights[a, t] > 0 and 0 <= c < width:
+                            for d in range(N_DIRECTIONS):
+                                cell[d] += weights[a, t] * band[c, d]
+                    start = (b * N_CELLS + a) * N_DIRECTIONS
+                    histograms[i * len(columns) + j, start : start + N_DIRECTIONS] = cell
+    return histograms
+
+
+@njit(nogil=True, cache=True)
+def _normalize(histograms, least_total):
+    """Scale to unit norm, clip, scale again, in place; zero where the total is too small."""
+    for i in range(len(histograms)):
+        row = histograms[i]
+        total = np.float32(0)
+        square = np.float32(0)
+        for value in row:
+            total += value
+            square += value * value
+        if total <= least_total or square == 0:
+            row[:] = 0
+            continue
+        largest = np.float32(LARGEST_ENTRY) * np.sqrt(square)
+        square = np.float32(0)
+        for f in range(len(row)):
+            row[f] = min(row[f], largest)
+            square += row[f] * row[f]
+        row /= np.sqrt(square)

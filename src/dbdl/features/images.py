@@ -1,0 +1,120 @@
+"""Images as grey levels between 0 and 1, from arrays or from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Grey: TypeAlias = NDArray[np.float32]
+#: A path, or an array (height, width) or (height, width, 3): uint8, or floats between 0 and 1.
+ImageLike: TypeAlias = str | Path | ArrayLike
+
+# Luma of ITU-R BT.601, which Pillow uses for files as well.
+LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+
+
+def read_grey(
+    image: ImageLike, longest_side: int | None = None, shape: tuple[int, int] | None = None
+) -> Grey:
+    """Return an image as grey levels.
+
+    Parameters
+    ----------
+    image : path or array-like of shape (height, width) or (height, width, 3)
+        Arrays hold uint8, or floats between 0 and 1.
+    longest_side : int, optional
+        A larger image is made smaller to this many pixels, in proportion.
+    shape : tuple of int, optional
+        Height and width that the image is brought to, not in proportion.
+
+    Returns
+    -------
+    grey : ndarray of shape (height, width), float32
+        Levels between 0 and 1.
+    """
+    grey = _from_file(Path(image)) if isinstance(image, str | Path) else _from_array(image)
+    if longest_side is not None and max(grey.shape) > longest_side:
+        scale = longest_side / max(grey.shape)
+        shape = (max(1, round(grey.shape[0] * scale)), max(1, round(grey.shape[1] * scale)))
+    if shape is not None and shape != grey.shape:
+        grey = _resize(grey, shape)
+    return grey
+
+
+def check_images(images: object) -> Sequence[ImageLike]:
+    """Return the images as a sequence, or say what was expected."""
+    if isinstance(images, str | Path | bytes):
+        raise TypeError(
+            f"expected a list of images or of paths to images, got the single {images!r}; pass "
+            "a list with one element, or the files that a folder holds"
+        )
+    if isinstance(images, np.ndarray) and images.ndim == 2 and images.dtype.kind not in "OUS":
+        raise ValueError(
+            f"expected a list of images, got one array of shape {images.shape}; pass [image] for "
+            "one image, or reshape rows of pixels to (n_images, height, width)"
+        )
+    if not isinstance(images, Iterable):
+        raise TypeError(f"expected a list of images or of paths, got {type(images).__name__}")
+    found = images if isinstance(images, Sequence | np.ndarray) else list(images)
+    if len(found) == 0:
+        raise ValueError("expected at least one image, got an empty list")
+    return found  # type: ignore[return-value]
+
+
+def _from_file(path: Path) -> Grey:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as file:
+            if file.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
+                return np.asarray(file, dtype=np.float32) / np.float32(65535)
+            return np.asarray(file.convert("L"), dtype=np.float32) / np.float32(255)
+    except UnidentifiedImageError as error:
+        raise ValueError(
+            f"{path} is not an image that can be read; remove it, or replace it by a whole one"
+        ) from error
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise ValueError(f"{path} is damaged ({error}); replace it by a whole one") from error
+
+
+def _from_array(image: ArrayLike) -> Grey:
+    array = np.asarray(image)
+    if array.ndim == 3 and array.shape[2] in (3, 4):
+        levels = _levels(array[:, :, :3])
+        return levels @ LUMA
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(
+            f"an image has the shape (height, width) or (height, width, 3), this has {array.shape}"
+        )
+    return _levels(array)
+
+
+def _levels(array: NDArray[np.generic]) -> Grey:
+    if array.dtype == np.uint8:
+        return array.astype(np.float32) / np.float32(255)
+    if array.dtype.kind not in "fb":
+        raise ValueError(
+            f"an image holds uint8, or floats between 0 and 1; this holds {array.dtype}. Divide by "
+            "its largest possible value"
+        )
+    levels = array.astype(np.float32)
+    if not np.isfinite(levels).all():
+        raise ValueError("an image has NaN or infinity; replace or leave out those pixels")
+    return levels
+
+
+def _resize(grey: Grey, shape: tuple[int, int]) -> Grey:
+    from PIL import Image
+
+    height, width = shape
+    # the filter widens as the image shrinks, so that nothing aliases
+    small = Image.fromarray(grey).resize((width, height), Image.Resampling.BICUBIC)
+    return np.clip(np.asarray(small, dtype=np.float32), 0, 1)

@@ -1,0 +1,365 @@
+"""Anybody's files: what is read, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pytest
+from layouts import columns_and_one_hot, write_classes
+from PIL import Image
+from scipy.io import savemat
+
+from dbdl.datasets import DataError, DataNotFoundError, load
+
+X = np.random.default_rng(0).standard_normal((6, 3))
+NAMES = np.array(["cat", "dog", "cat", "cow", "dog", "cow"])
+NUMBERS = np.array([1, 2, 1, 3, 2, 3])
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def table(header="a,b,c,kind", rows=X, labels=NAMES, delimiter=","):
+    lines = [header] if header else []
+    lines += [",".join([*map(repr, map(float, row)), str(y)]) for row, y in zip(rows, labels)]  # noqa: B905
+    return "\n".join(lines).replace(",", delimiter) + "\n"
+
+
+# ------------------------------------------------------------------------------------------- npz
+
+
+@pytest.mark.parametrize("names", [("X", "y"), ("features", "labels"), ("data", "target")])
+def test_npz_by_usual_names(tmp_path, names):
+    np.savez(tmp_path / "my.npz", **{names[0]: X, names[1]: NAMES})
+    found = load(tmp_path / "my.npz")
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NAMES)
+    assert list(found.classes) == ["cat", "cow", "dog"] and found.name == "my"
+
+
+def test_npz_with_its_own_split_images_and_names_of_classes(tmp_path):
+    np.savez(
+        tmp_path / "a.npz", X_train=X[:4], y_train=NUMBERS[:4], X_test=X[4:], y_test=NUMBERS[4:]
+    )
+    found = load(tmp_path / "a.npz")
+    np.testing.assert_array_equal(found.is_test, [0, 0, 0, 0, 1, 1])
+    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    np.savez(tmp_path / "b.npz", X=images, y=[1, 0], classes=["zero", "one"], groups=[7, 8])
+    found = load(tmp_path / "b.npz")
+    assert found.image_shape == (3, 4) and found.feature_kind == "pixels"
+    assert list(found.y) == ["one", "zero"] and list(found.groups) == [7, 8]
+    assert found.X.dtype == np.float32
+
+
+def test_one_hot_labels_and_whole_floats_become_numbers(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, y=np.eye(4)[NUMBERS])
+    np.testing.assert_array_equal(load(tmp_path / "a.npz").y, NUMBERS)
+    np.savez(tmp_path / "a.npz", X=X, y=NUMBERS[:, np.newaxis].astype(float))
+    np.testing.assert_array_equal(load(tmp_path / "a.npz").y, NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": NAMES}, r"no array X .* it holds y \(6,\)"),
+        ({"X": X}, r"no array y"),
+        ({"X": X[:5], "y": NAMES}, r"shape \(5, 3\), but there are 6 labels"),
+        ({"X": NAMES, "y": NAMES}, "expected numbers"),
+        ({"X": X, "y": X[:, 0]}, "whole numbers or names"),
+        ({"X": X, "y": X}, "one-hot"),
+        ({"X": X.ravel(), "y": NAMES}, r"shape \(18,\)"),
+        ({"X": np.where(X[2, 1] == X, np.nan, X), "y": NAMES}, "sample 3, column 2 is nan"),
+        ({"X": np.array([{}, {}]), "y": [0, 1]}, "Python objects"),
+        ({"X_train": X, "X_test": X}, "no y_train"),
+    ],
+)
+def test_npz_that_cannot_be_used_says_why(tmp_path, arrays, message):
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        load(tmp_path / "bad.npz")
+
+
+def test_damaged_and_foreign_files_say_so(tmp_path):
+    np.savez(tmp_path / "whole.npz", X=X, y=NAMES)
+    content = (tmp_path / "whole.npz").read_bytes()
+    for suffix in (".npz", ".mat", ".parquet"):
+        for damaged in (content[: len(content) // 2], b"", b"text, and not that"):
+            path = tmp_path / f"damaged{suffix}"
+            path.write_bytes(damaged)
+            with pytest.raises(DataError, match="damaged"):
+                load(path)
+
+
+# ------------------------------------------------------------------------------------------- csv
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_takes_the_last_column_for_the_label(tmp_path, delimiter):
+    found = load(write(tmp_path / "my.csv", table(delimiter=delimiter)))
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NAMES)
+    assert found.feature_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("header", [None, "0,1,2,label", "a,b,c,kind", "1990,1991,1992,kind"])
+def test_csv_headers_are_seen(tmp_path, header):
+    found = load(write(tmp_path / "my.csv", table(header, labels=NUMBERS)))
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NUMBERS)
+
+
+@pytest.mark.parametrize("columns", [["a", "b", "c"], None])
+def test_csv_as_pandas_writes_it_loses_its_row_numbers(tmp_path, columns):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=columns).assign(kind=NAMES)
+    frame.to_csv(tmp_path / "my.csv")
+    found = load(tmp_path / "my.csv")
+    np.testing.assert_allclose(found.X, X)
+    np.testing.assert_array_equal(found.y, NAMES)
+
+
+def test_csv_label_by_name(tmp_path):
+    text = "kind,a,b\n" + "".join(f"{y},{x[0]},{x[1]}\n" for x, y in zip(X, NAMES))  # noqa: B905
+    path = write(tmp_path / "my.csv", text)
+    found = load(path, label="kind")
+    np.testing.assert_array_equal(found.X, X[:, :2])
+    np.testing.assert_array_equal(found.y, NAMES)
+    with pytest.raises(DataError, match=r"no column 'sort': its columns are kind, a, b"):
+        load(path, label="sort")
+
+
+def test_csv_without_labels(tmp_path):
+    path = write(tmp_path / "my.csv", "a,b\n1,2\n3,4\n")
+    found = load(path, labelled=False)
+    assert found.y is None and found.X.shape == (2, 2) and len(found.classes) == 0
+    assert load(path, labelled=False, label="kind").X.shape == (2, 2)
+    assert load(path, labelled=False, label="b").X.shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,kind\n1,2,x\n3,oops,y\n", r"line 3, column b: 'oops' is not a number"),
+        ("1,2,x\n3,oops,y\n", r"line 2, column 2: 'oops' is not a number"),
+        ("1,oops,x\n3,4,y\n", r"line 1, column 2: 'oops' is not a number"),
+        ("a,b,kind\n1,,x\n", r"line 2, column b: the cell is empty"),
+        ("a,b,kind\n1,2,\n", "sample 1 has no label"),
+        ("a,b,kind\n1,2,x\n\n1,2\n", r"line 4: 2 cells, but the first line has 3"),
+        ("a,b,kind\n", "no rows"),
+        ("", "empty"),
+        ("x\ny\n", "one column"),
+        ("1,2,0.5\n3,4,0.7\n", "whole numbers or names"),
+        ("a,b,kind\n1,nan,x\n", r"sample 1, column 2 \('b'\) is nan"),
+    ],
+)
+def test_csv_that_cannot_be_used_says_where_and_why(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        load(write(tmp_path / "bad.csv", text))
+
+
+def test_csv_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "bad.csv").write_bytes("a,b\n1,größe\n".encode("utf-16"))
+    with pytest.raises(DataError, match="UTF-8"):
+        load(tmp_path / "bad.csv")
+
+
+# --------------------------------------------------------------------------------------- parquet
+
+
+def test_parquet_as_pandas_writes_it(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(kind=NAMES)
+    frame.index = list("uvwxyz")
+    frame.to_parquet(tmp_path / "my.parquet")
+    found = load(tmp_path / "my.parquet")
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NAMES)
+    assert found.feature_names == ("a", "b", "c")
+    moved = frame[["kind", "a", "b"]]
+    moved.to_parquet(tmp_path / "my.parquet")
+    with pytest.raises(DataError, match="row 1, column kind: 'cat' is not a number"):
+        load(tmp_path / "my.parquet")
+    np.testing.assert_array_equal(load(tmp_path / "my.parquet", label="kind").y, NAMES)
+
+
+def test_parquet_with_an_empty_cell_says_where(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": pandas.array([1, None], dtype="Int64"), "kind": ["x", "y"]})
+    frame.to_parquet(tmp_path / "my.parquet")
+    with pytest.raises(DataError, match="row 2, column a: the cell is empty"):
+        load(tmp_path / "my.parquet")
+
+
+# ------------------------------------------------------------------------------------------- mat
+
+
+def save_mat73(path, arrays):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in arrays.items():
+            file[name] = np.asarray(array).T  # MATLAB's order of axes
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file".ljust(512))
+
+
+@pytest.mark.parametrize("save", [savemat, save_mat73], ids=["version 5", "version 7.3"])
+def test_mat_of_the_lcksvd_authors_and_of_others(tmp_path, save):
+    features, one_hot = columns_and_one_hot()
+    path = tmp_path / "my.mat"
+    save(path, {"featureMat": features, "labelMat": one_hot})
+    found = load(path)
+    np.testing.assert_array_equal(found.X, features.T)
+    np.testing.assert_array_equal(found.y, [1, 2, 3, 1, 2, 3])
+    save(path, {"fea": X, "gnd": NUMBERS[:, np.newaxis]})
+    found = load(path)
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NUMBERS)
+    save(path, {"X": X.T, "y": NUMBERS[np.newaxis]})
+    np.testing.assert_array_equal(load(path).X, X)
+    split = {"training_feats": features[:, :4], "H_train": one_hot[:, :4]}
+    save(path, {**split, "testing_feats": features[:, 4:], "H_test": one_hot[:, 4:]})
+    found = load(path)
+    np.testing.assert_array_equal(found.X, features.T)
+    np.testing.assert_array_equal(found.is_test, [0, 0, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("tr_dat", "trls", "tt_dat", "ttls"), ("Y_train", "label_train", "Y_test", "label_test")],
+)
+def test_mat_of_other_authors_with_samples_in_columns(tmp_path, names):
+    parts = X[:4].T, NUMBERS[np.newaxis, :4], X[4:].T, NUMBERS[np.newaxis, 4:]
+    savemat(tmp_path / "my.mat", dict(zip(names, parts, strict=True)))
+    found = load(tmp_path / "my.mat")
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, NUMBERS)
+    assert found.is_test.sum() == 2
+
+
+def test_mat_with_labels_that_are_not_one_hot_is_refused(tmp_path):
+    features, one_hot = columns_and_one_hot()
+    savemat(tmp_path / "my.mat", {"featureMat": features, "labelMat": one_hot + 1})
+    with pytest.raises(DataError, match="exactly one entry"):
+        load(tmp_path / "my.mat")
+
+
+@pytest.mark.parametrize(("suffix", "module"), [(".mat", "h5py"), (".parquet", "pyarrow.parquet")])
+def test_an_absent_extra_says_how_to_install_it(tmp_path, monkeypatch, suffix, module):
+    path = tmp_path / f"my{suffix}"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+    original = builtins.__import__
+
+    def refuse(name, *rest, **more):
+        if name == module:
+            raise ImportError(name)
+        return original(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(DataError, match=r"pip install 'dbdl\[files\]'"):
+        load(path)
+
+
+# ---------------------------------------------------------------------------------------- folder
+
+
+def test_a_folder_of_images_by_class_gives_pixels(tmp_path):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=3)
+    (root / "notes.txt").write_text("no class")
+    (root / "cat" / ".hidden.jpg").write_text("no image")
+    found = load(root)
+    assert found.X.shape == (6, 1024) and found.image_shape == (32, 32)
+    assert list(found.y) == ["cat"] * 3 + ["dog"] * 3 and found.name == "pets"
+    assert 0 <= found.X.min() < found.X.max() <= 1
+    assert load(root, image_shape=(5, 7)).X.shape == (6, 35)
+
+
+def test_small_images_of_one_size_stay_as_they_are(tmp_path):
+    grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        Image.fromarray(grey).save(tmp_path / name / "1.png")
+    found = load(tmp_path)
+    assert found.image_shape == (3, 4)
+    np.testing.assert_allclose(found.X[0] * 255, np.arange(12), rtol=1e-6)
+
+
+def test_loose_images_need_class_folders_unless_unlabelled(tmp_path):
+    write_classes(tmp_path, ["pets"], n_images=2)
+    loose = tmp_path / "pets"
+    with pytest.raises(DataError, match="folder named after the class"):
+        load(loose)
+    found = load(loose, labelled=False)
+    assert found.y is None and found.X.shape == (2, 1024)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no images"):
+        load(tmp_path / "empty")
+
+
+def test_other_features_of_any_folder_of_images(tmp_path):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=4)
+    settings = {"n_words": 16, "step": 8, "n_components": 5}
+    found = load(root, features="spatial-pyramid", settings=settings, cache=tmp_path / "cache")
+    assert found.X.shape == (8, 5) and found.feature_kind == "spatial pyramid"
+    with pytest.raises(DataError, match="image_shape"):
+        load(root, features="random faces", cache=tmp_path / "cache")
+    faces = load(
+        root,
+        features="random faces",
+        settings={"n_components": 9},
+        image_shape=(20, 16),
+        cache=tmp_path / "cache",
+    )
+    assert faces.X.shape == (8, 9)
+    np.testing.assert_allclose(np.linalg.norm(faces.X, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": "colours"}, "no features 'colours'; there are 'pixels'"),
+        ({"features": "spatial pyramid", "settings": {"words": 3}}, "no parameter 'words'"),
+        ({"features": "spatial pyramid", "settings": {"n_components": 99}}, "PCA of 4 images"),
+        ({"features": "random faces", "settings": {"random_state": None}}, "whole number"),
+        ({"settings": {"n_words": 3}}, "unknown setting 'n_words'"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(tmp_path, options, message):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=2)
+    with pytest.raises(DataError, match=message):
+        load(root, cache=tmp_path / "cache", **options)
+
+
+@pytest.mark.parametrize("features", ["pixels", "random faces", "spatial pyramid"])
+def test_an_image_that_cannot_be_used_is_named(tmp_path, features):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=2)
+    (root / "dog" / "image_0002.jpg").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"image_0002\.jpg"):
+        load(root, features=features, cache=tmp_path / "cache")
+
+
+def test_an_image_smaller_than_a_patch_is_named(tmp_path):
+    root = write_classes(tmp_path / "pets", ["cat", "dog"], n_images=2)
+    Image.fromarray(np.zeros((9, 50), dtype=np.uint8)).save(root / "dog" / "image_0002.jpg")
+    with pytest.raises(DataError, match=r"image_0002\.jpg has 9×50 pixels, smaller than a patch"):
+        load(root, features="spatial pyramid", cache=tmp_path / "cache")
+
+
+# ------------------------------------------------------------------------------------------ paths
+
+
+def test_unknown_names_and_endings_say_what_there_is(tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"digits, yaleb, ar, caltech101"):
+        load(tmp_path / "absent.csv")
+    with pytest.raises(DataError, match=r"cannot read \.xls; .*\.npz, \.csv"):
+        load(write(tmp_path / "my.xls", "x"))
+    np.savez(tmp_path / "my.npz", X=X, y=NAMES)
+    with pytest.raises(DataError, match="settings are for folders of images"):
+        load(tmp_path / "my.npz", settings={"n_words": 3})
+    with pytest.raises(DataError, match="4 pixels, but rows have 3"):
+        load(tmp_path / "my.npz", image_shape=(2, 2))
+    assert load(str(tmp_path / "my.npz"), image_shape=(3, 1)).image_shape == (3, 1)
