@@ -4,6 +4,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+TORCH ?= torch==2.13.0 triton
 export MPLBACKEND ?= Agg
 
 VENV := .venv
@@ -12,11 +13,12 @@ PIP := $(RUN) -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two installs at once would trip over each other
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo test test-interpreter bench lint format clean
 
 help:
 	@echo "make demo     fit on scikit-learn's digits; a table, and pictures in demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
+	@echo "make test-interpreter  the GPU kernels without a GPU   (installs PyTorch and Triton)"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff repair what it can"
 	@echo "make bench    speed and memory    (BENCH_ARGS passes options on)"
@@ -28,6 +30,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+# The GPU backend without a GPU: its kernels in Triton's interpreter, PyTorch built for the CPU.
+test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch
+	TRITON_INTERPRET=1 $(RUN) -m pytest tests/backends/test_torch_backend.py \
+	    tests/backends/test_backends_agree.py -k "torch or Torch" $(PYTEST_ARGS)
 
 bench: $(VENV)/.installed-bench
 	$(RUN) -m benchmarks $(BENCH_ARGS)
@@ -54,6 +61,10 @@ $(VENV)/.made:
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/.made
 	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-torch: | $(VENV)/.made
+	$(PIP) install --quiet $(TORCH)
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/.made

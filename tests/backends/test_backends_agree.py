@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hosted_torch import HOSTED
 from problem import KEY, make_problem
 
 from dbdl.backends import BACKENDS as ENROLLED
@@ -14,7 +15,7 @@ from dbdl.sampler.gibbs import Options, step
 REFERENCE = ReferenceBackend()
 BACKENDS = [
     kind(n_threads=n) for name, kind in ENROLLED.items() if name != "reference" for n in (1, 3)
-]
+] + HOSTED
 
 backends = pytest.mark.parametrize("backend", BACKENDS, ids=repr)
 scans = pytest.mark.parametrize("scan", ["paper", "collapsed"])

@@ -86,7 +86,7 @@ def cells(
 def run_table(
     table: Table,
     data: LabelledRows,
-    results: Path,
+    results: Path | None,
     *,
     only: Sequence[str] = (),
     n_splits: int | None = None,
@@ -101,8 +101,9 @@ def run_table(
     ----------
     table : Table
     data : LabelledRows
-    results : Path
-        File of records, one line of JSON each; made if it is absent, gone on with if not.
+    results : Path, optional
+        File of records, one line of JSON each; made if it is absent, gone on with if not. Without
+        one, nothing is kept.
     only : sequence of str
         Names of methods; all by default.
     n_splits : int, optional
@@ -117,14 +118,16 @@ def run_table(
         Called with each record, and with the number of cells done and in all.
     """
     wanted = list(cells(table, data, only, n_splits))
-    found = {record_key(record): record for record in read_records(results)}
+    before = [] if results is None else read_records(results)
+    found = {record_key(record): record for record in before}
     done = {c.key: found[c.key] for c in wanted if "failure" not in found.get(c.key, _MISSING)}
     missing = [cell for cell in wanted if cell.key not in done]
     finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
         delayed(run_cell)(cell, data, quick, n_threads) for cell in missing
     )
     for record in finished:
-        append_record(results, record)
+        if results is not None:
+            append_record(results, record)
         done[record_key(record)] = record
         if on_cell is not None:
             on_cell(record, len(done), len(wanted))

@@ -1,0 +1,503 @@
+"""The command ``dbdl``: parse, one public call, print.
+
+A mistake of the user is one line on standard error and exit code 2, never a stack trace;
+Ctrl-C ends with exit code 130 and keeps what was finished.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+
+from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
+from dbdl.experiments.protocol import Protocol, Split
+from dbdl.experiments.run import LabelledRows, Record, read_records, run_table
+from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
+from dbdl.experiments.summary import (
+    HEADINGS,
+    Line,
+    summarise,
+    text_cells,
+    to_markdown,
+    to_records,
+)
+from dbdl.persistence import ModelFileError
+from dbdl.persistence import load as load_model
+from dbdl.persistence import save as save_model
+from dbdl.registry import methods
+
+USER_ERROR, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    name="dbdl",
+    help="Discriminative Bayesian dictionary learning, and the methods it is compared with.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[
+    str, typer.Argument(help="A data set by name (see: dbdl data), a file, or a folder of images.")
+]
+Label = Annotated[
+    str | None, typer.Option(help="Column or array of the labels; by default the last, or y.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--methods", "--only", "-m", help="Methods by name; repeat for several."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Default settings; nothing is chosen.")]
+Workers = Annotated[int, typer.Option(min=1, help="Methods that run at the same time.")]
+
+
+class UserError(Exception):
+    """Something that the user can put right; the message says how."""
+
+
+def main() -> None:
+    """Run the command; exit codes: 0 done, 2 a mistake of the user, 130 interrupted."""
+    try:
+        app(standalone_mode=False)
+    except click.exceptions.Abort:
+        _complain("interrupted; what was finished is kept")
+        sys.exit(INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (
+        UserError,
+        DataError,
+        DataNotFoundError,
+        SpecError,
+        ModelFileError,
+    ) as error:
+        _complain(str(error))
+        sys.exit(USER_ERROR)
+
+
+def _complain(message: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"[bold red]dbdl:[/] {_plain(message)}")
+
+
+def _plain(text: str) -> str:
+    """Take square brackets literally."""
+    return text.replace("[", r"\[")
+
+
+# ------------------------------------------------------------------------------------- commands
+
+
+@app.command()
+def fit(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the model.")],
+    label: Label = None,
+    method: Annotated[str, typer.Option(help="Method (see: dbdl methods).")] = "DBDL",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter, as n_chains=3; repeatable.")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from labelled rows and save the model."""
+    rows = load(data, label=label)
+    model = _make(method, settings or [], seed, jobs)
+    with _user_mistakes():
+        _with_progress(model, quiet=as_json).fit(rows.X, rows.y)
+    save_model(model, output)
+    found = {
+        "model": str(output),
+        "method": method,
+        "rows": rows.n_samples,
+        "features": rows.n_features,
+        "classes": len(rows.classes),
+        "atoms": getattr(model, "n_atoms_", None),
+    }
+    if getattr(model, "held_out_", None) is not None:
+        best = model.held_out_.best
+        found["held_out_accuracy"] = float(model.held_out_.accuracy[best])
+        found["held_out_log_loss"] = float(model.held_out_.log_loss[best])
+    _print_pairs(found, as_json)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="File that dbdl fit wrote.")],
+    data: Data,
+    label: Label = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", "-p", help="One column a class beside it.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A .csv file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Classify rows; with labels (--label, or data that has them) say how many were right."""
+    estimator = load_model(model)
+    rows = _rows_for(estimator, data, label)
+    with _user_mistakes():
+        predicted = estimator.predict(rows.X)
+        probability = estimator.predict_proba(rows.X) if probabilities else None
+    found: dict[str, Any] = {"rows": rows.n_samples}
+    if rows.y is not None:
+        right = np.asarray(predicted).astype(str) == np.asarray(rows.y).astype(str)
+        found["accuracy"] = float(np.mean(right))
+    if as_json:
+        found["predicted"] = np.asarray(predicted).tolist()
+        if probability is not None:
+            found["classes"] = estimator.classes_.tolist()
+            found["probabilities"] = probability.tolist()
+        print(json.dumps(found))
+        return
+    header = ["predicted", *(map(str, estimator.classes_) if probability is not None else ())]
+    lines = (
+        [label, *(() if probability is None else (f"{p:.6g}" for p in probability[i]))]
+        for i, label in enumerate(predicted)
+    )
+    _write_csv(output, header, lines)
+    if "accuracy" in found:
+        Console(stderr=True).print(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
+
+
+@app.command()
+def compare(
+    data: Data,
+    label: Label = None,
+    only: Only = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    quick: Quick = False,
+    workers: Workers = 1,
+    seed: Seed = 0,
+    results: Annotated[
+        Path | None, typer.Option(help="Keep cells here, and go on from them.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")] = None,
+    report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare methods on your data: the same folds, settings chosen inside each."""
+    rows = load(data, label=label)
+    smallest = int(np.unique(rows.y, return_counts=True)[1].min())
+    if smallest < folds:
+        raise UserError(
+            f"the smallest class has {smallest} rows, too few for {folds} folds. Use --folds "
+            f"{max(smallest, 2)} or fewer, or drop classes that have so few rows."
+        )
+    table = Table(
+        name=f"compare-{seed}",
+        title=f"{rows.name}: {rows.n_samples} rows, {rows.n_features} features, "
+        f"{len(rows.classes)} classes",
+        dataset=data,
+        columns={f"{folds} folds": Protocol(folds=folds)},
+        entries=tuple(Entry(name) for name in _known(only)),
+    )
+    _run_and_print(table, rows, results, quick, workers, None, plot, report, as_json)
+
+
+@app.command()
+def reproduce(
+    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(table_names())}.")],
+    only: Only = None,
+    splits: Annotated[int | None, typer.Option(min=1, help="Splits at most.")] = None,
+    quick: Quick = False,
+    workers: Workers = 1,
+    results: Annotated[
+        Path | None, typer.Option(help="File of cells; by default results/TABLE.jsonl.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")] = None,
+    report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop."""
+    spec = load_table(table)
+    known = {entry.method for entry in spec.entries}
+    if unknown := [name for name in only or () if name not in known]:
+        raise UserError(
+            f"table {table} has no method {unknown[0]!r}; it has {', '.join(sorted(known))}"
+        )
+    chosen = tuple(e for e in spec.entries if not only or e.method in only)
+    spec = Table(spec.name, spec.title, spec.dataset, spec.columns, chosen, spec.note)
+    kept = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
+    rows = load(spec.dataset)
+    _run_and_print(spec, rows, kept, quick, workers, splits, plot, report, as_json)
+
+
+@app.command()
+def report(
+    source: Annotated[Path, typer.Argument(help="A model of dbdl fit, or a file of results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page, .html.")],
+    data: Annotated[str | None, typer.Option(help="Labelled rows to test a model on.")] = None,
+    label: Label = None,
+    table: Annotated[
+        str | None, typer.Option(help="The table that results belong to, by name.")
+    ] = None,
+) -> None:
+    """Write a page to look at: of a model and test rows, or of the results of a table."""
+    if not source.exists():
+        raise UserError(f"{source} does not exist. Pass a model of dbdl fit, or a .jsonl file.")
+    from dbdl.report import write_report, write_results
+
+    if source.suffix == ".jsonl":
+        records = list(read_records(source))
+        if not records:
+            raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
+        spec = _table_of(records, table)
+        write_results(summarise(spec, records), output, title=spec.title)
+    else:
+        if data is None:
+            raise UserError("a report of a model needs labelled rows: pass --data")
+        model = load_model(source)
+        rows = load(data, label=label)
+        with _user_mistakes():
+            write_report(model, rows.X, rows.y, output, image_shape=rows.image_shape)
+    Console().print(f"wrote {output}")
+
+
+@app.command("data")
+def list_data(as_json: AsJson = False) -> None:
+    """List the data sets that are known by name, and whether they are there."""
+    rows = [
+        {"name": source.name, "title": source.title, "found": source.find() is not None}
+        for source in sources().values()
+    ]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    shown = RichTable("name", "what", "there")
+    for row in rows:
+        shown.add_row(row["name"], row["title"], "yes" if row["found"] else "no")
+    Console().print(shown)
+    Console().print(
+        "Set DBDL_DATA to the folder that holds them; dbdl reproduce NAME says where to get one.\n"
+        "Your own: an .npz, .csv, .parquet or .mat file, or a folder of images by class."
+    )
+
+
+@app.command("methods")
+def list_methods(as_json: AsJson = False) -> None:
+    """List all methods with their papers and the settings that are tried."""
+    rows = [
+        {"name": m.name, "paper": m.paper, "grid": {k: list(v) for k, v in m.grid.items()}}
+        for m in methods().values()
+    ]
+    if as_json:
+        print(json.dumps(rows, default=float))
+        return
+    shown = RichTable("method", "paper", "settings tried")
+    for row in rows:
+        grid = "; ".join(f"{k} {', '.join(f'{x:g}' for x in v)}" for k, v in row["grid"].items())
+        shown.add_row(row["name"], row["paper"], grid)
+    Console().print(shown)
+
+
+# ---------------------------------------------------------------------------------------- parts
+
+
+@contextmanager
+def _user_mistakes() -> Iterator[None]:
+    """Turn what the estimators complain about into one line for the user."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, MemoryError) as error:
+        raise UserError(str(error)) from error
+
+
+def _make(method: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
+    (name,) = _known([method])
+    parameters = methods()[name]().get_params()
+    given = dict(map(_setting, settings))
+    if unknown := set(given) - set(parameters):
+        raise UserError(
+            f"{method} has no parameter {min(unknown)!r}; it has {', '.join(sorted(parameters))}"
+        )
+    common = {"random_state": seed, "n_jobs": jobs}
+    return methods()[name](**{k: v for k, v in common.items() if k in parameters}, **given)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--set {text}: expected name=value, as in --set n_chains=3")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value  # a word
+
+
+def _known(only: Sequence[str] | None) -> list[str]:
+    """Names of methods, all by default; an unknown one is refused with those that exist."""
+    by_lower = {name.lower(): name for name in methods()}
+    for name in only or ():
+        if name.lower() not in by_lower:
+            raise UserError(f"unknown method {name!r}; there are {', '.join(methods())}")
+    return [by_lower[name.lower()] for name in only] if only else list(methods())
+
+
+def _rows_for(estimator: Any, data: str, label: str | None) -> Dataset:
+    """Rows with or without labels: a table as wide as the model's features has none."""
+    n_features = estimator.n_features_in_
+    rows = load(data, label=label, labelled=label is not None)
+    if rows.n_features == n_features + 1 and label is None:
+        rows = load(data)
+    if rows.n_features != n_features:
+        raise UserError(
+            f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
+        )
+    return rows
+
+
+def _with_progress(model: Any, *, quiet: bool) -> Any:
+    """Show a bar while a model is fitted, where scikit-learn has them and somebody looks."""
+    if quiet or not sys.stderr.isatty() or not hasattr(model, "set_callbacks"):
+        return model
+    try:
+        from sklearn.callback import ProgressBar
+    except ImportError:
+        return model
+    return model.set_callbacks(ProgressBar())
+
+
+def _labelled(rows: Dataset) -> LabelledRows:
+    assert rows.y is not None
+    own = None
+    if rows.is_test is not None:
+        own = Split(np.flatnonzero(~rows.is_test), np.flatnonzero(rows.is_test))
+    return LabelledRows(rows.X, rows.y, rows.groups, own)
+
+
+def _run_and_print(
+    table: Table,
+    rows: Dataset,
+    results: Path | None,
+    quick: bool,
+    workers: int,
+    splits: int | None,
+    plot: Path | None,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    with _bar(quiet=as_json) as on_cell, _user_mistakes():
+        records = run_table(
+            table,
+            _labelled(rows),
+            results,
+            n_splits=splits,
+            quick=quick,
+            n_workers=workers,
+            n_threads=1 if workers > 1 else -1,
+            on_cell=on_cell,
+        )
+    lines = summarise(table, records)
+    if as_json:
+        print(json.dumps({"title": table.title, "lines": to_records(lines)}))
+    elif sys.stdout.isatty():
+        _print_table(table, lines)
+    else:
+        print(to_markdown(table, lines))
+    if plot is not None:
+        from dbdl.plotting.accuracy import plot_accuracies
+
+        plot_accuracies(lines, plot, title=table.title)
+        Console(stderr=True).print(f"wrote {plot}")
+    if page is not None:
+        from dbdl.report import write_results
+
+        write_results(lines, page, title=table.title)
+        Console(stderr=True).print(f"wrote {page}")
+
+
+@contextmanager
+def _bar(*, quiet: bool) -> Iterator[Callable[[Record, int, int], None]]:
+    """Progress over the cells of a table, on standard error."""
+    console = Console(stderr=True, quiet=quiet)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("cells", total=None)
+
+        def on_cell(record: Record, n_done: int, n_cells: int) -> None:
+            progress.update(task, completed=n_done, total=n_cells)
+            result = record.get("failure") or f"{100 * record['accuracy']:.2f} %"
+            progress.console.print(
+                f"{record['method']}, split {record['split']}: {_plain(result)}", style="dim"
+            )
+
+        yield on_cell
+
+
+def _print_table(table: Table, lines: Sequence[Line]) -> None:
+    for column in table.columns:
+        cells = [text_cells(line) for line in lines if line.column == column]
+        if not cells:
+            continue
+        shown = [i for i in range(len(HEADINGS)) if any(row[i] for row in cells)]
+        view = RichTable(
+            *(HEADINGS[i] for i in shown), title=f"{_plain(table.title)}\n{_plain(column)}"
+        )
+        for row in cells:
+            view.add_row(*(_plain(row[i]) for i in shown))
+        Console().print(view)
+    if table.note:
+        Console().print(_plain(table.note.strip()), style="dim")
+
+
+def _table_of(records: Sequence[Record], name: str | None) -> Table:
+    """Return the table that records belong to; one made of them where it has no name."""
+    name = name or str(records[0]["table"])
+    if name in table_names():
+        return load_table(name)
+    columns = dict.fromkeys(str(r["column"]) for r in records)
+    found = dict.fromkeys(str(r["method"]) for r in records)
+    return Table(
+        name,
+        name,
+        "",
+        {column: Protocol(folds=2) for column in columns},
+        tuple(Entry(method) for method in found),
+    )
+
+
+def _write_csv(output: Path | None, header: list[str], lines: Iterator[list[Any]]) -> None:
+    try:
+        with output.open("w", newline="") if output else _standard_output() as file:
+            writer = csv.writer(file)
+            writer.writerow(header)
+            writer.writerows(lines)
+    except OSError as error:
+        raise UserError(f"{output} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _standard_output() -> Iterator[Any]:
+    yield sys.stdout
+
+
+def _print_pairs(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found))
+        return
+    shown = RichTable(show_header=False)
+    for name, value in found.items():
+        if value is not None:
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            shown.add_row(name.replace("_", " "), _plain(text))
+    Console().print(shown)

@@ -1,0 +1,171 @@
+"""The GPU backend: chains of the CPU, coding and ridge of the CPU; and errors without a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hosted_torch import DEVICE, HOSTED, WHY_NOT
+from problem import KEY, make_problem
+
+from dbdl import DBDLClassifier
+from dbdl.backends import NumbaBackend, make_backend
+from dbdl.learn.chain import ChainSettings, learn_chain
+
+on_device = pytest.mark.skipif(DEVICE is None, reason=WHY_NOT)
+
+
+def device_backend():
+    from dbdl.backends.torch_gpu import TorchBackend
+
+    return TorchBackend(1, DEVICE)
+
+
+@on_device
+@pytest.mark.parametrize("scan", ["collapsed", "paper"])
+def test_a_chain_on_the_device_is_the_chain_on_the_cpu(scan):
+    problem = make_problem(30, 10, 12, seed=1)
+    settings = ChainSettings(
+        n_sweeps=3, scan=scan, n_initial_atoms=14, noise_precision=50.0, n_start_nonzero=3
+    )
+    expected, found = (
+        learn_chain(KEY, problem.X, problem.class_of_row, settings, backend)
+        for backend in (NumbaBackend(), device_backend())
+    )
+    a, b = expected.dictionary, found.dictionary
+    np.testing.assert_array_equal(a.codes.indptr, b.codes.indptr)
+    np.testing.assert_array_equal(a.codes.indices, b.codes.indices)
+    np.testing.assert_allclose(a.codes.data, b.codes.data, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(a.atoms, b.atoms, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        expected.chain.trace.log_joint, found.chain.trace.log_joint, rtol=1e-10
+    )
+
+
+@on_device
+@pytest.mark.parametrize("selection", ["forward", "orthogonal"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_greedy_paths_and_their_means_are_those_of_the_cpu(selection, dtype):
+    problem = make_problem(20, 12, 25, seed=2).astype(dtype)
+    atoms = problem.parameters.atoms
+    rows = np.vstack([problem.X, np.zeros((1, 12), dtype), 2 * atoms[:1]])  # nothing left at once
+    expected, found = (
+        backend.pursue(rows, atoms, None, [2, 5], selection)
+        for backend in (NumbaBackend(), device_backend())
+    )
+    for which in ([0], [1], [0, 1]):
+        a, b = (paths.to_csr(which, 25) for paths in (expected, found))
+        assert b.has_sorted_indices and b.dtype == dtype
+        np.testing.assert_allclose(b.toarray(), a.toarray(), atol=1e-10 if dtype is np.float64 else 1e-4)
+        assert b[-1].nnz == 1 and b[-2].nnz == 0
+
+
+@on_device
+def test_dependent_and_zero_atoms_are_never_chosen():
+    atoms = np.vstack([np.eye(4), np.eye(4)[:2], np.zeros((1, 4))])
+    paths = device_backend().pursue(np.array([[3.0, 2.0, 1.0, 0.5]]), atoms, None, [4], "forward")
+    codes = paths.to_csr([0], 7)
+    np.testing.assert_allclose(codes.toarray() @ atoms, [[3.0, 2.0, 1.0, 0.5]])
+    assert codes.nnz == 4
+
+
+@on_device
+@pytest.mark.parametrize("n_atoms", [8, 40])  # fewer and more than rows
+def test_ridge_is_that_of_the_cpu(n_atoms):
+    problem = make_problem(20, 12, n_atoms, seed=3)
+    codes = device_backend().codes_to_host(device_backend().put(problem.codes))
+    from scipy.sparse import csr_matrix
+
+    sparse = csr_matrix((codes.strength, codes.atom, codes.row_start), shape=(20, n_atoms))
+    target = np.eye(3)[problem.class_of_row]
+    np.testing.assert_allclose(
+        device_backend().ridge(sparse, target, 0.1),
+        NumbaBackend().ridge(sparse, target, 0.1),
+        atol=1e-10,
+    )
+
+
+@on_device
+def test_many_rows_are_pursued_in_parts(monkeypatch):
+    from dbdl.backends import torch_gpu
+
+    problem = make_problem(20, 12, 25, seed=2)
+    atoms = problem.parameters.atoms
+    whole = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
+    monkeypatch.setattr(torch_gpu, "PURSUIT_BYTES", 3 * 25 * 8 * 7)  # seven rows at once
+    parts = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
+    np.testing.assert_array_equal(parts.toarray(), whole.toarray())
+
+
+@on_device
+def test_tf32_of_the_user_is_put_aside_and_put_back():
+    import torch
+
+    from dbdl.backends.torch_gpu import exact_products
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with exact_products():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
+def test_the_estimator_gives_the_same_classes_on_the_gpu():
+    problem = make_problem(120, 20, 30, n_classes=4, seed=5)
+    cpu, gpu = (
+        DBDLClassifier(device=device, n_chains=2, n_sweeps=5, random_state=0).fit(
+            problem.X, problem.class_of_row
+        )
+        for device in ("cpu", "cuda")
+    )
+    np.testing.assert_allclose(
+        gpu.decision_function(problem.X), cpu.decision_function(problem.X), atol=1e-6
+    )
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("scan", ["collapsed", "paper"])
+def test_geweke_on_the_gpu(scan):
+    sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1] / "sampler"))
+    from geweke import Sampler, draw_by_steps, draw_from_the_prior, largest, z_scores
+    from test_geweke import LARGEST_BY_CHANCE, PRIORS
+
+    from dbdl.sampler.gibbs import Options
+
+    prior = draw_from_the_prior(PRIORS["independent"], False, 8_000, seed=0)
+    steps = draw_by_steps(Sampler(PRIORS["independent"], Options(scan), HOSTED[0]), 2_000, seed=4)
+    assert largest(z_scores(prior, steps))[1] < LARGEST_BY_CHANCE
+
+
+# ------------------------------------------------------------------------------- without a GPU
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "CUDA"])
+def test_a_device_that_does_not_exist_is_named_with_those_that_do(device):
+    with pytest.raises(ValueError, match=r"expected 'cpu', 'auto', 'cuda' or 'cuda:N'"):
+        make_backend(device)
+
+
+def test_without_torch_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("dbdl.backends.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"torch is not installed.*dbdl\[gpu\]"):
+        DBDLClassifier(device="cuda").fit(np.eye(4), [0, 1, 0, 1])
+    assert isinstance(make_backend("auto"), NumbaBackend)
+
+
+def test_nothing_imports_torch_until_a_device_is_asked_for():
+    code = (
+        "import sys, dbdl, numpy as np\n"
+        "dbdl.DBDLClassifier(n_sweeps=1, n_chains=1).fit(np.eye(6), [0, 1] * 3)\n"
+        "print('torch' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert result.stdout.strip() == "False"
