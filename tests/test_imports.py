@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "estimators", "learn"},
     "plotting": {"sampler", "estimators"},
+    "_files": set(),
+    "persistence": {"_files", "dbdl"},  # dbdl: for its version
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "matplotlib.pyplot"}
