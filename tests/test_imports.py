@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "estimators", "learn"},
     "plotting": {"sampler", "estimators"},
+    "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
     "_files": set(),
     "persistence": {"_files", "dbdl"},  # dbdl: for its version
 }  # fmt: skip

@@ -37,9 +37,9 @@ def test_an_independent_reader_finds_the_pixels_of_a_png(palette, shape):
 def test_rows_without_a_sign_go_from_black_to_white():
     pictures = draw_rows(np.array([[0.0, 1.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.0]]), (2, 2))
     assert pictures.palette is GREY
-    assert pictures.index[0].ravel().tolist() == sorted(pictures.index[0].ravel())
-    assert (pictures.index[0, 0, 0], pictures.index[0, 1, 1]) == (0, 255)
-    assert not pictures.index[1].any()
+    assert pictures.numbers[0].ravel().tolist() == sorted(pictures.numbers[0].ravel())
+    assert (pictures.numbers[0, 0, 0], pictures.numbers[0, 1, 1]) == (0, 255)
+    assert not pictures.numbers[1].any()
 
 
 def test_signs_have_colours_of_their_own_and_zero_is_transparent():
@@ -52,8 +52,8 @@ def test_signs_have_colours_of_their_own_and_zero_is_transparent():
 
 def test_pixels_are_read_in_the_order_asked_for():
     row = np.arange(6.0)[np.newaxis]
-    by_column = draw_rows(row, (2, 3), order="F").index[0]
-    np.testing.assert_array_equal(by_column, draw_rows(row, (3, 2)).index[0].T)
+    by_column = draw_rows(row, (2, 3), order="F").numbers[0]
+    np.testing.assert_array_equal(by_column, draw_rows(row, (3, 2)).numbers[0].T)
     with pytest.raises(ValueError, match="'K' is unknown"):
         draw_rows(row, (2, 3), order="K")
 
@@ -61,9 +61,9 @@ def test_pixels_are_read_in_the_order_asked_for():
 def test_large_images_are_averaged_down_and_keep_their_mean():
     image = np.random.default_rng(0).random((192, 168))
     pictures = draw_rows(image.reshape(1, -1), (192, 168))
-    assert pictures.index.shape == (1, 64, 56)
+    assert pictures.numbers.shape == (1, 64, 56)
     block = image[:3, :3].mean() / image.reshape(64, 3, 56, 3).mean(axis=(1, 3)).max()
-    assert pictures.index[0, 0, 0] == pytest.approx(255 * block, abs=5)
+    assert pictures.numbers[0, 0, 0] == pytest.approx(255 * block, abs=5)
 
 
 def test_a_curve_rises_where_the_values_do():
@@ -97,9 +97,9 @@ def test_one_mistake_among_a_thousand_rows_is_visible_and_not_blue():
 def test_a_sheet_holds_every_picture_at_its_place():
     pictures = draw_rows(np.random.default_rng(0).random((7, 12)), (3, 4))
     sheet = lay_out(pictures, n_columns=3)
-    for number, picture in enumerate(pictures.index):
+    for number, picture in enumerate(pictures.numbers):
         column, line = sheet.place(number)
-        found = sheet.index[3 * line : 3 * line + 3, 4 * column : 4 * column + 4]
+        found = sheet.numbers[3 * line : 3 * line + 3, 4 * column : 4 * column + 4]
         np.testing.assert_array_equal(found, picture)
 
 

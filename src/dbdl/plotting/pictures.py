@@ -55,17 +55,17 @@ class Pictures(NamedTuple):
 
     Attributes
     ----------
-    index : ndarray of shape (n_pictures, height, width)
+    numbers : ndarray of shape (n_pictures, height, width)
     palette : ndarray of shape (256, 4)
     """
 
-    index: Pixels
+    numbers: Pixels
     palette: Pixels
 
     @property
     def rgba(self) -> Pixels:
         """Pixels of shape (n_pictures, height, width, 4)."""
-        return self.palette[self.index]
+        return self.palette[self.numbers]
 
 
 def check_image_shape(image_shape: tuple[int, int], n_features: int) -> None:
@@ -85,7 +85,7 @@ def draw_rows(
 ) -> Pictures:
     """Draw rows of features (atoms or samples) as images or, without a shape, as curves.
 
-    Every row is scaled by its own largest value. Values without a sign are drawn from black to
+    Every row has its own contrast. Values without a sign are drawn from black to
     white, others in blue (positive) and orange (negative).
 
     Parameters
@@ -104,11 +104,23 @@ def draw_rows(
     if order not in ("C", "F"):
         raise ValueError(f"order={order!r} is unknown; expected 'C' (row by row) or 'F'")
     images = _shrink(np.stack([row.reshape(image_shape, order=order) for row in rows]))
-    scale = np.abs(images).max(axis=(1, 2), keepdims=True)
-    shares = images / np.where(scale > 0, scale, 1.0)
+    shares = np.clip(images / _contrast(images), -1, 1)
     if is_signed(rows) if signed is None else signed:
         return Pictures(np.round(128 + 127 * _levels(shares)).astype(np.uint8), SIGNED)
     return Pictures(np.round(255 * _levels(np.clip(shares, 0, 1))).astype(np.uint8), GREY)
+
+
+def _contrast(images: Floats) -> Floats:
+    """Value that is drawn at full strength, (n_images, 1, 1).
+
+    A high quantile rather than the largest value: a highlight of a few pixels would leave the
+    rest of a face in the dark. But no less than a third of the largest, for sparse images.
+    """
+    size = np.abs(images)
+    largest = size.max(axis=(1, 2), keepdims=True)
+    scale = np.maximum(np.quantile(size, 0.99, axis=(1, 2), keepdims=True), largest / 3)
+    contrast: Floats = np.where(scale > 0, scale, 1.0)
+    return contrast
 
 
 def is_signed(rows: Floats) -> bool:
@@ -178,8 +190,8 @@ def confusion_pixels(counts: NDArray[np.int64]) -> Pixels:
     A count is shown as its share of the row; a single mistake among many rows stays visible.
     """
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    strength = np.where(counts > 0, 0.25 + 0.75 * np.sqrt(share), 0.0)
-    sign = np.where(np.eye(*counts.shape, dtype=bool), 1, -1)
+    strength = np.where(counts > 0, 0.45 + 0.55 * np.sqrt(share), 0.0)
+    sign = np.where(np.eye(len(counts)) > 0, 1, -1)
     pixels: Pixels = np.round(128 + 127 * sign * strength).astype(np.uint8)
     return pixels
 
@@ -187,7 +199,7 @@ def confusion_pixels(counts: NDArray[np.int64]) -> Pixels:
 class Sheet(NamedTuple):
     """Pictures side by side in one image, ``n_columns`` in a line."""
 
-    index: Pixels
+    numbers: Pixels
     palette: Pixels
     n_columns: int
     n_lines: int
@@ -199,11 +211,11 @@ class Sheet(NamedTuple):
 
 def lay_out(pictures: Pictures, n_columns: int = 32) -> Sheet:
     """Put pictures on one sheet, line by line."""
-    n, height, width = pictures.index.shape
+    n, height, width = pictures.numbers.shape
     n_columns = max(1, min(n_columns, n))
     n_lines = max(1, -(-n // n_columns))
     index = np.zeros((n_lines * n_columns, height, width), dtype=np.uint8)
-    index[:n] = pictures.index
+    index[:n] = pictures.numbers
     index = index.reshape(n_lines, n_columns, height, width).swapaxes(1, 2)
     whole = index.reshape(n_lines * height, n_columns * width)
     return Sheet(whole, pictures.palette, n_columns, n_lines)
