@@ -12,11 +12,12 @@ PIP := $(RUN) -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two installs at once would trip over each other
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo test test-browser bench lint format clean
 
 help:
 	@echo "make demo     fit on scikit-learn's digits; a table, and pictures in demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
+	@echo "make test-browser   open the report in headless Chromium, which it installs if need be"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff repair what it can"
 	@echo "make bench    speed and memory    (BENCH_ARGS passes options on)"
@@ -28,6 +29,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+test-browser: $(VENV)/.installed-browser
+	$(RUN) tests/browser/chromium.py
+	DBDL_NEEDS_BROWSER=1 $(RUN) -m pytest tests/browser $(PYTEST_ARGS)
 
 bench: $(VENV)/.installed-bench
 	$(RUN) -m benchmarks $(BENCH_ARGS)
@@ -43,7 +48,7 @@ format: $(VENV)/.installed-dev
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-	rm -rf demo_output benchmarks/output
+	rm -rf demo_output benchmarks/output browser_output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:

@@ -231,7 +231,7 @@ def png(index: Pixels, palette: Pixels) -> bytes:
         _chunk(b"IHDR", header),
         _chunk(b"PLTE", palette[:, :3].tobytes()),
         _chunk(b"tRNS", palette[:, 3].tobytes()),
-        _chunk(b"IDAT", zlib.compress(lines, 9)),
+        _chunk(b"IDAT", zlib.compress(lines, 6)),
         _chunk(b"IEND", b""),
     ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)

@@ -67,8 +67,18 @@ def atoms_section(subject: Subject) -> tuple[str, str, list[dict[str, Any]]]:
         '<aside class="atom-detail" id="atom-detail" aria-live="polite" data-needs-script>'
         '<p class="soft">No atom chosen.</p></aside></div>'
     )
-    height, width = subject.image_shape if subject.image_shape is not None else (1, 3)
-    return content, style + f".picture{{aspect-ratio:{width}/{height}}}", data
+    return content, style + _picture_style(subject.image_shape), data
+
+
+def _picture_style(image_shape: tuple[int, int] | None) -> str:
+    """Return the shape of pictures; curves are wide, and smooth when they are made smaller."""
+    if image_shape is not None:
+        height, width = image_shape
+        return f".picture{{aspect-ratio:{width}/{height}}}"
+    return (
+        ".picture{aspect-ratio:3;image-rendering:auto}.picture.small{width:5rem}"
+        ".sample-picture,.atom-detail .picture{width:100%;max-width:none}"
+    )
 
 
 def _atom_data(

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.plotting.pictures import draw_rows
+from dbdl.plotting.pictures import Pictures, draw_rows
 from dbdl.report.findings import Findings
 
 

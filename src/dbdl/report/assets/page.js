@@ -198,7 +198,7 @@
       const [best, worst] = atom.w;
       const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
       const lines = [
-        atomPicture(k, gallery.classList.contains("curves") ? "smooth" : ""),
+        atomPicture(k, ""),
         make("h3", "", `Atom ${k}`),
         make("p", "soft", "probability that a row uses it"),
         ...classes.map(([name, value]) => meter(name, value, classes[0][1] || 1)),
