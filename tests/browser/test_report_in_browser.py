@@ -42,7 +42,17 @@ def pages(tmp_path_factory):
         for split in range(3)
     ]  # fmt: skip
     results = write_results(table, summarise(table, records), folder / "results.html")
-    return {path.stem: path.as_uri() for path in (images, curves, results)}
+    many = write_many_classes(folder / "many.html")
+    return {path.stem: path.as_uri() for path in (images, curves, results, many)}
+
+
+def write_many_classes(path):
+    """A report on more classes than fit on a telephone, with names of any length."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(36), 6)
+    X = rng.normal(size=(36, 12))[y] + 0.1 * rng.normal(size=(len(y), 12))
+    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0).fit(X[::2], y[::2])
+    return write_report(model, X[1::2], y[1::2], path, class_names={1: "a class " * 9})
 
 
 @pytest.fixture
@@ -68,7 +78,7 @@ def open_page(browser, pages):
     assert not complaints
 
 
-every_page = pytest.mark.parametrize("name", ["images", "curves", "results"])
+every_page = pytest.mark.parametrize("name", ["images", "curves", "results", "many"])
 every_scheme = pytest.mark.parametrize("scheme", ["light", "dark"])
 
 

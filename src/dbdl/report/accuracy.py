@@ -86,14 +86,21 @@ def accuracy_section(subject: Subject) -> str:
     chart = strip_chart(
         shares[tested], [subject.names[c] for c in tested], found.accuracy, interval
     )
-    lowest = sorted(tested, key=lambda c: shares[c])[:3]
-    worst = ", ".join(f"{subject.names[c]} ({percent(shares[c])})" for c in lowest)
-    spread = f"{100 * float(shares[tested].std()):.1f} points" if len(tested) > 1 else "none"
     return (
-        f"<p>Each dot is a class. The line is the accuracy over all rows, the band its 95 % "
-        f"interval. Spread over classes (standard deviation): {spread}. "
-        f"Lowest: {text(worst)}.</p>"
+        "<p>Each dot is a class. The line is the accuracy over all rows, the band its 95 % "
+        f"interval. {text(_in_words(shares[tested], [subject.names[c] for c in tested]))}</p>"
         f'<figure class="wide">{chart}</figure>' + folded("Table of the classes", _by_class(found))
+    )
+
+
+def _in_words(shares: NDArray[np.float64], names: list[str]) -> str:
+    if shares.min() == 1:
+        return "Every row of every class is classified right."
+    lowest = np.argsort(shares, kind="stable")[:3]
+    worst = ", ".join(f"{names[c]} ({percent(float(shares[c]))})" for c in lowest)
+    return (
+        f"Spread over classes (standard deviation): {100 * float(shares.std()):.1f} points. "
+        f"Lowest: {worst}."
     )
 
 

@@ -53,8 +53,8 @@ def atoms_section(subject: Subject) -> tuple[str, str, list[dict[str, Any]]]:
     kind = "images" if subject.image_shape else "curves"
     content = (
         f"<p>The {n_all} atoms{subject.of_chain} as {what}{note}, each under the name of the "
-        f"class that uses it most and how likely a row of that class does.{left_out} Choose one to "
-        "see more.</p>"
+        f"class that uses it most and how likely a row of that class does.{left_out} "
+        '<span class="screen-only">Choose one to see more.</span></p>'
         '<div class="controls" data-needs-script><label>Order <select id="atom-order">'
         '<option value="class">by class</option>'
         '<option value="probability">most probable first</option>'

@@ -27,7 +27,9 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Return a number with its sign, a true minus among them."""
+    """Return a number with its sign, a true minus among them; zero has none."""
+    if round(value, digits) == 0:
+        return f"{0:.{digits}f}"
     return f"{value:+.{digits}f}".replace("-", "−")
 
 

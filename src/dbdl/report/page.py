@@ -196,8 +196,8 @@ def sweeps_section(subject: Subject) -> tuple[str, list[dict[str, Any]]]:
             rows.append([Cell(str(s + 1), int(s)), *cells])
     return (
         "<p>Each line is a chain. It starts from copies of training rows and drops the atoms that "
-        "no row needs; the number at sweep 0 is that of the copies drawn. Point at a chart, or "
-        "use the arrow keys on it.</p>"
+        "no row needs; the number at sweep 0 is that of the copies drawn. "
+        '<span class="screen-only">Point at a chart, or use the arrow keys on it.</span></p>'
         f'<ul class="keys">{keys}</ul><div class="charts">{"".join(figures)}</div>'
         + folded(
             "Table of the sweeps",
