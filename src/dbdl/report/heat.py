@@ -24,8 +24,9 @@ def _heat(
 ) -> str:  # fmt: skip
     """Return a heat map that the pointer and the arrow keys can read."""
     every = max(1, int(np.ceil(11 / row_height)))
+    size = f"height:{row_height:g}px;line-height:{row_height:g}px"
     labels = "".join(
-        f'<span style="height:{row_height:g}px;line-height:{row_height:g}px">{text(name) if c % every == 0 else ""}</span>'
+        f'<span style="{size}">{text(name) if c % every == 0 else ""}</span>'
         for c, name in enumerate(names)
     )
     height = row_height * len(names)
