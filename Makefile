@@ -13,12 +13,13 @@ PIP := $(RUN) -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two installs at once would trip over each other
-.PHONY: help demo test test-interpreter bench lint format clean
+.PHONY: help demo test test-interpreter test-browser bench lint format clean
 
 help:
 	@echo "make demo     fit on scikit-learn's digits; a table, and pictures in demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
 	@echo "make test-interpreter  the GPU kernels without a GPU   (installs PyTorch and Triton)"
+	@echo "make test-browser   open the report in headless Chromium, which it installs if need be"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff repair what it can"
 	@echo "make bench    speed and memory    (BENCH_ARGS passes options on)"
@@ -35,6 +36,9 @@ test: $(VENV)/.installed-test
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch
 	TRITON_INTERPRET=1 $(RUN) -m pytest tests/backends/test_torch_backend.py \
 	    tests/backends/test_backends_agree.py -k "torch or Torch" $(PYTEST_ARGS)
+test-browser: $(VENV)/.installed-browser
+	$(RUN) tests/browser/chromium.py
+	DBDL_NEEDS_BROWSER=1 $(RUN) -m pytest tests/browser $(PYTEST_ARGS)
 
 bench: $(VENV)/.installed-bench
 	$(RUN) -m benchmarks $(BENCH_ARGS)
@@ -50,7 +54,7 @@ format: $(VENV)/.installed-dev
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-	rm -rf demo_output benchmarks/output
+	rm -rf demo_output benchmarks/output browser_output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:

@@ -28,6 +28,9 @@ MAY_IMPORT = {
     "plotting": {"sampler", "estimators"},
     "features": {"coding", "_threads"},
     "datasets": {"features"},
+    "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
+    "_files": set(),
+    "persistence": {"_files", "dbdl"},  # dbdl: for its version
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "matplotlib.pyplot"}

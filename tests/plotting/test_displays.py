@@ -29,7 +29,7 @@ def close_figures():
 
 def test_atoms_are_shown_as_images_class_by_class(model):
     display = AtomsDisplay.from_estimator(model, (8, 8), n_atoms=8)
-    assert display.images.shape == (8, 8, 8)
+    assert display.pixels.shape == (8, 8, 8, 4)
     assert [title.split(":")[0] for title in display.titles] == list("00112233")
     assert sum(bool(ax.images) for ax in display.figure_.axes) == 8
 
@@ -47,3 +47,14 @@ def test_the_trace_starts_at_the_number_of_atoms_drawn(model):
     line = display.figure_.axes[0].lines[0]
     assert line.get_ydata()[0] == 120  # half as many atoms again as rows
     np.testing.assert_array_equal(line.get_ydata()[1:], model.trace_.n_atoms[0])
+
+
+def test_atoms_whose_features_are_no_pixels_are_shown_as_curves(model):
+    display = AtomsDisplay.from_estimator(model, n_atoms=6)
+    assert display.pixels.shape == (6, 64, 192, 4)
+    assert (display.pixels[..., 3] == 255).any(axis=(1, 2)).all()
+
+
+def test_a_shape_that_does_not_fit_is_refused_with_the_number_of_features(model):
+    with pytest.raises(ValueError, match=r"\(8, 9\) does not fit 64 features"):
+        AtomsDisplay.from_estimator(model, (8, 9))

@@ -1,4 +1,7 @@
-"""Displays in scikit-learn's manner: computed by ``from_estimator``, drawn by ``plot``."""
+"""Displays in scikit-learn's manner: computed by ``from_estimator``, drawn by ``plot``.
+
+What is shown, in which order and in which colours is shared with `dbdl.report`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl.plotting.arrangement import (
+    best_atoms_in_turn,
+    order_by_owner,
+    spread_classes,
+    trace_panels,
+)
+from dbdl.plotting.pictures import BLUE, draw_rows, is_signed
 from dbdl.sampler.run import Trace
 
 if TYPE_CHECKING:
@@ -28,22 +38,27 @@ def _figure(n_rows: int, n_columns: int, size: tuple[float, float]) -> tuple[Fig
 
 @dataclass
 class AtomsDisplay:
-    """Atoms as images, each named by the class that uses it most.
+    """Atoms as images or curves, each named by the class that uses it most.
 
     Attributes
     ----------
-    images : ndarray of shape (n_shown, height, width)
+    pixels : ndarray of shape (n_shown, height, width, 4)
+        Red, green, blue and opacity.
     titles : list of str
     figure_ : Figure
         After `plot`.
     """
 
-    images: Floats
+    pixels: NDArray[np.uint8]
     titles: list[str]
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, image_shape: tuple[int, int], n_atoms: int = 40, order: str = "C"
+        cls,
+        estimator: Any,
+        image_shape: tuple[int, int] | None = None,
+        n_atoms: int = 40,
+        order: str = "C",
     ) -> Self:
         """Take the atoms that are most probable for some class, classes in turn.
 
@@ -51,32 +66,31 @@ class AtomsDisplay:
         ----------
         estimator : DBDLClassifier
             Fitted.
-        image_shape : (int, int)
-            Height and width of the images that the features are.
+        image_shape : (int, int), optional
+            Height and width of the images that the features are; curves without it.
         n_atoms : int, default=40
         order : {"C", "F"}, default="C"
             Order of the pixels in a row of features.
         """
         chain = estimator.chains_[0]
-        probability = chain.selection_probability
-        n_classes = len(probability)
-        each = -(-n_atoms // n_classes)
-        best = np.argsort(-probability, axis=1, kind="stable")[:, :each]
-        shown = [(c, k) for c in range(n_classes) for k in best[c]][:n_atoms]
-        images = np.stack([chain.atoms[k].reshape(image_shape, order=order) for _, k in shown])
-        titles = [f"{estimator.classes_[c]}: {probability[c, k]:.2f}" for c, k in shown]
-        display = cls(images, titles)
-        return display.plot()
+        shown = best_atoms_in_turn(chain.selection_probability, n_atoms)
+        atoms = chain.atoms[[k for _, k in shown]]
+        pictures = draw_rows(atoms, image_shape, order, signed=is_signed(chain.atoms))
+        titles = [
+            f"{estimator.classes_[c]}: {chain.selection_probability[c, k]:.2f}" for c, k in shown
+        ]
+        return cls(pictures.rgba, titles).plot()
 
     def plot(self, n_columns: int = 10) -> Self:
-        """Draw the images in a grid."""
-        n_rows = -(-len(self.images) // n_columns)
-        self.figure_, axes = _figure(n_rows, n_columns, (1.0 * n_columns, 1.25 * n_rows + 0.3))
+        """Draw the pictures in a grid."""
+        n_rows = -(-len(self.pixels) // n_columns)
+        height, width = self.pixels.shape[1:3]
+        size = (1.0 * n_columns, (1.0 * height / width + 0.25) * n_rows + 0.3)
+        self.figure_, axes = _figure(n_rows, n_columns, size)
         for ax in axes:
             ax.axis("off")
-        for ax, image, title in zip(axes, self.images, self.titles, strict=False):
-            limit = float(np.abs(image).max()) or 1.0
-            ax.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        for ax, pixels, title in zip(axes, self.pixels, self.titles, strict=False):
+            ax.imshow(pixels)
             ax.set_title(title, fontsize=7)
         self.figure_.suptitle(
             "Atoms, with the class that uses each most and its probability", fontsize=10
@@ -111,14 +125,9 @@ class SelectionDisplay:
         n_classes : int, default=6
         """
         probability = estimator.chains_[0].selection_probability
-        owner = probability.argmax(axis=0)
-        order = np.lexsort((-probability.max(axis=0), owner))
-        shown = np.unique(
-            np.linspace(0, len(probability) - 1, min(n_classes, len(probability))).astype(int)
-        )
+        shown = spread_classes(len(probability), n_classes)
         names = [str(estimator.classes_[c]) for c in shown]
-        display = cls(probability[np.ix_(shown, order)], names)
-        return display.plot()
+        return cls(probability[np.ix_(shown, order_by_owner(probability))], names).plot()
 
     def plot(self) -> Self:
         """Draw one panel a class."""
@@ -127,9 +136,10 @@ class SelectionDisplay:
         self.figure_, axes = _figure(n_rows, n_columns, (3.2 * n_columns, 2.0 * n_rows + 0.3))
         for ax in axes:
             ax.axis("off")
+        colour = tuple(value / 255 for value in BLUE)
         for ax, row, name in zip(axes, self.probability, self.names, strict=False):
             ax.axis("on")
-            ax.fill_between(np.arange(len(row)), row, step="mid", linewidth=0.6, color="#1f5fa8")
+            ax.fill_between(np.arange(len(row)), row, step="mid", linewidth=0.6, color=colour)
             ax.set_title(f"class {name}", fontsize=9)
             ax.set_ylim(0, 1.05 * float(self.probability.max()))
             ax.set_xlim(0, len(row))
@@ -166,22 +176,12 @@ class TraceDisplay:
 
     def plot(self) -> Self:
         """Draw one panel a quantity, one line a chain."""
-        panels = [
-            ("n_atoms", "number of atoms", "linear"),
-            ("mean_nonzero", "atoms used a row", "linear"),
-            ("noise_precision", "noise precision", "log"),
-            ("log_joint", "log joint density", "linear"),
-        ]
-        self.figure_, axes = _figure(2, 2, (7.5, 5.0))
-        for ax, (field, title, scale) in zip(axes, panels, strict=True):
-            lines = np.atleast_2d(getattr(self.trace, field))
-            for n_initial, values in zip(self.n_initial_atoms, lines, strict=True):
-                if field == "n_atoms":
-                    ax.plot(range(len(values) + 1), [n_initial, *values], linewidth=1.2)
-                else:
-                    ax.plot(range(1, len(values) + 1), values, linewidth=1.2)
-            ax.set_title(title, fontsize=9)
-            ax.set_yscale(scale)
+        panels = trace_panels(self.trace, self.n_initial_atoms)
+        self.figure_, axes = _figure(-(-len(panels) // 3), 3, (10.0, 5.0))
+        for ax, panel in zip(axes, panels, strict=True):
+            ax.plot(panel.sweeps, panel.lines.T, linewidth=1.2)
+            ax.set_title(panel.title, fontsize=9)
+            ax.set_yscale("log" if panel.is_log else "linear")
             ax.set_xlabel("sweep", fontsize=8)
             ax.tick_params(which="both", labelsize=7)
             ax.grid(alpha=0.3)

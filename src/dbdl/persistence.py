@@ -1,0 +1,259 @@
+"""Models in files, without pickle: reading a file runs no code that the file brings along.
+
+A model file is a skops file (a zip archive of arrays and a JSON description) with one entry more,
+``dbdl.json``, that names the versions it was written with. Only types that are known to be
+harmless are built when it is read: those of scikit-learn, NumPy and SciPy that skops trusts, and
+the estimators and plain records of the rooms in `TRUSTED_ROOMS`.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from dbdl._files import write_atomically
+
+#: Rooms whose estimators, dataclasses and named tuples may be in a file.
+TRUSTED_ROOMS = (
+    "dbdl.estimators.",
+    "dbdl.features.",
+    "dbdl.learn.",
+    "dbdl.rivals.",
+    "dbdl.sampler.",
+)
+#: Entry of the archive that names versions.
+VERSIONS_ENTRY = "dbdl.json"
+#: Packages whose versions a file records, besides dbdl and Python.
+RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
+
+
+class ModelFileError(Exception):
+    """A model file cannot be written or read; the message says why and what to do."""
+
+
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
+    """Write an estimator to a file that `load` reads.
+
+    The file appears whole or not at all. Callbacks are not kept: they belong to a fit.
+
+    Parameters
+    ----------
+    model : estimator
+        Of this package or of scikit-learn, fitted or not.
+    path : str or path-like
+        The ending ``.skops`` is customary.
+
+    Returns
+    -------
+    path : Path
+
+    Raises
+    ------
+    ModelFileError
+        Where the path cannot be written, or the model holds types that `load` would refuse.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dbdl
+    >>> from dbdl.persistence import load, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save(dbdl.DBDLClassifier(n_chains=1), f"{folder}/model.skops")
+    ...     load(path)
+    DBDLClassifier(n_chains=1)
+    """
+    from skops import io as skops_io
+
+    if not isinstance(model, BaseEstimator):
+        raise ModelFileError(
+            f"{type(model).__name__} is not an estimator. Expected an object with scikit-learn's "
+            "interface, such as a DBDLClassifier."
+        )
+    try:
+        content = skops_io.dumps(_without_callbacks(model))
+    except Exception as error:  # skops meets whatever a user put into the model
+        raise ModelFileError(
+            f"{type(model).__name__} cannot be saved: {error}. Expected parameters and attributes "
+            "made of numbers, strings, arrays, containers and estimators."
+        ) from error
+    if unknown := untrusted_types(skops_io.get_untrusted_types(data=content)):
+        raise ModelFileError(
+            f"{type(model).__name__} holds types that would be refused on loading: "
+            f"{', '.join(unknown)}. Remove them from its parameters, or save with skops itself."
+        )
+    try:
+        return write_atomically(path, _with_versions(content))
+    except OSError as error:
+        raise ModelFileError(
+            f"cannot write the model to {os.fspath(path)}: {_reason(error)}"
+        ) from error
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator from a file that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    model : estimator
+        Its predictions are the same bits as before.
+
+    Raises
+    ------
+    ModelFileError
+        Where there is no such file, it is cut off or damaged, it is no model file, it holds types
+        that are not trusted, or it was written by a newer major version of dbdl.
+    """
+    from skops import io as skops_io
+
+    name = os.fspath(path)
+    content = _read(path)
+    _check_versions(_versions(content, name), name)
+    try:
+        found = skops_io.get_untrusted_types(data=content)
+        if unknown := untrusted_types(found):
+            raise ModelFileError(
+                f"{name} was not loaded: it holds types that are not trusted: "
+                f"{', '.join(unknown)}. Expected estimators of dbdl and scikit-learn only. If you "
+                "know where the file comes from, load it with skops.io.load and name these types."
+            )
+        model = skops_io.loads(content, trusted=found)
+    except ModelFileError:
+        raise
+    except Exception as error:  # a damaged description can fail in any way inside skops
+        raise ModelFileError(
+            f"{name} is damaged or no model file ({type(error).__name__}: {error}). "
+            "Save the model again."
+        ) from error
+    if not isinstance(model, BaseEstimator):
+        raise ModelFileError(f"{name} holds a {type(model).__name__}, expected an estimator.")
+    return model
+
+
+def untrusted_types(names: Iterable[str]) -> list[str]:
+    """Return those names of types that are not ours, in order."""
+    return [name for name in names if not _is_ours(name)]
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a dotted name is an estimator or a plain record defined in a trusted room.
+
+    The name alone would not do: modules of dbdl also import functions and classes of others.
+    """
+    module_name, _, class_name = name.rpartition(".")
+    if not f"{module_name}.".startswith(TRUSTED_ROOMS):
+        return False
+    try:
+        found = getattr(importlib.import_module(module_name), class_name, None)
+    except ImportError:
+        return False
+    if not isinstance(found, type) or found.__module__ != module_name:
+        return False
+    is_named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
+    return issubclass(found, BaseEstimator) or dataclasses.is_dataclass(found) or is_named_tuple
+
+
+def _without_callbacks(model: BaseEstimator) -> BaseEstimator:
+    if not hasattr(model, "_skl_callbacks"):
+        return model
+    model = copy.copy(model)
+    del model._skl_callbacks
+    return model
+
+
+# --------------------------------------------------------------------------------------- versions
+
+
+def _own_version() -> str:
+    import dbdl
+
+    return dbdl.__version__
+
+
+def _with_versions(content: bytes) -> bytes:
+    """Append the entry that names versions; skops passes over it."""
+    versions = {name: version(name) for name in RECORDED_PACKAGES}
+    versions |= {"dbdl": _own_version(), "python": platform.python_version()}
+    archive = io.BytesIO(content)
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr(VERSIONS_ENTRY, json.dumps(versions, indent=1, sort_keys=True))
+    return archive.getvalue()
+
+
+def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the versions of Python and packages that a model file was written with.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    versions : dict of str to str
+        ``dbdl``, ``python``, and the packages that store the model.
+    """
+    return _versions(_read(path), os.fspath(path))
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ModelFileError(
+            f"cannot read a model from {os.fspath(path)}: {_reason(error)}. "
+            "Expected a file that dbdl.persistence.save wrote."
+        ) from error
+
+
+def _versions(content: bytes, name: str) -> dict[str, str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            if (damaged := file.testzip()) is not None:
+                raise zipfile.BadZipFile(f"{damaged} does not have its checksum")
+            entries = file.namelist()
+            text = file.read(VERSIONS_ENTRY) if VERSIONS_ENTRY in entries else None
+    except Exception as error:  # zipfile meets arbitrary bytes
+        raise ModelFileError(
+            f"{name} is cut off, damaged or no model file ({error}). Expected a file that "
+            "dbdl.persistence.save wrote; copy it again or save the model again."
+        ) from error
+    if text is None:
+        raise ModelFileError(
+            f"{name} is an archive, but no model file of dbdl: it has no {VERSIONS_ENTRY}. "
+            "Expected a file that dbdl.persistence.save wrote."
+        )
+    try:
+        versions = json.loads(text)
+        int(versions["dbdl"].split(".")[0])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ModelFileError(f"{name} is damaged: {VERSIONS_ENTRY} names no version") from error
+    return dict(versions)
+
+
+def _check_versions(versions: dict[str, str], name: str) -> None:
+    theirs, ours = versions["dbdl"], _own_version()
+    if int(theirs.split(".")[0]) > int(ours.split(".")[0]):
+        raise ModelFileError(
+            f"{name} was written by dbdl {theirs}, this is dbdl {ours}. A newer major version may "
+            f"store models differently: install dbdl {theirs.split('.')[0]} or newer to read it."
+        )
+
+
+def _reason(error: OSError) -> str:
+    """Return the reason without the path, which the message names already."""
+    return error.strerror or str(error)

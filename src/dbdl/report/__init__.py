@@ -1,0 +1,10 @@
+"""Reports: one HTML file each, with nothing to fetch, to read in any browser or on paper.
+
+`write_report` shows a fitted classifier on test rows, `write_results` the summary of an
+experiment beside the paper's numbers.
+"""
+
+from dbdl.report.page import write_report
+from dbdl.report.results import write_results
+
+__all__ = ["write_report", "write_results"]

@@ -1,0 +1,298 @@
+"""The report in a real browser: no error, values under the pointer, everything by keyboard."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dbdl import DBDLClassifier
+from dbdl.experiments.spec import load_table
+from dbdl.experiments.summary import summarise
+from dbdl.report import write_report, write_results
+
+SCREENSHOTS = Path(os.environ.get("DBDL_SCREENSHOTS", "browser_output"))
+#: Roles and elements that a person can act on.
+CONTROLS = "a[href], button, select, summary, [tabindex='0']"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Addresses of the reports that are looked at."""
+    folder = tmp_path_factory.mktemp("reports")
+    X, y = load_digits(n_class=5, return_X_y=True)
+    model = DBDLClassifier(n_sweeps=6, n_chains=2, random_state=0).fit(X[:100], y[:100])
+    y_test = y[100:300].copy()
+    y_test[:6] = (y_test[:6] + 1) % 5  # some mistakes to look at
+    images = write_report(
+        model, X[100:300], y_test, folder / "images.html", image_shape=(8, 8),
+        title="Digits of scikit-learn",
+    )  # fmt: skip
+    curves = write_report(model, X[100:300], y_test, folder / "curves.html", title="Curves")
+    table = load_table("yaleb")
+    column = next(iter(table.columns))
+    records = [
+        {"table": "yaleb", "column": column, "method": method, "settings": "{}", "split": split,
+         "accuracy": accuracy + split / 500, "fit_seconds": 1.0, "query_milliseconds": 0.1}
+        for method, accuracy in [("DBDL", 0.98), ("SRC", 0.96), ("LC-KSVD2", 0.95), ("CRC", 0.97)]
+        for split in range(3)
+    ]  # fmt: skip
+    results = write_results(table, summarise(table, records), folder / "results.html")
+    many = write_many_classes(folder / "many.html")
+    return {path.stem: path.as_uri() for path in (images, curves, results, many)}
+
+
+def write_many_classes(path):
+    """A report on more classes than fit on a telephone, with names of any length."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(36), 6)
+    X = rng.normal(size=(36, 12))[y] + 0.1 * rng.normal(size=(len(y), 12))
+    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0).fit(X[::2], y[::2])
+    return write_report(model, X[1::2], y[1::2], path, class_names={1: "a class " * 9})
+
+
+@pytest.fixture
+def open_page(browser, pages):
+    """Open a report; what it says on the console, or asks of the network, fails the test."""
+    opened, complaints = [], []
+
+    def start(name, **options):
+        page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith(("file:", "data:")) else complaints.append(r.url),
+        )
+        page.goto(pages[name])
+        opened.append(page)
+        return page
+
+    yield start
+    for page in opened:
+        page.close()
+    assert not complaints
+
+
+every_page = pytest.mark.parametrize("name", ["images", "curves", "results", "many"])
+every_scheme = pytest.mark.parametrize("scheme", ["light", "dark"])
+
+
+@every_page
+@every_scheme
+def test_a_page_opens_without_a_complaint_and_is_photographed(open_page, name, scheme):
+    page = open_page(name, color_scheme=scheme)
+    page.wait_for_timeout(100)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}_{scheme}.png", full_page=True)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = np.mean([int(value) for value in re.findall(r"\d+", ground)[:3]])
+    assert (brightness > 128) == (scheme == "light")
+
+
+@every_page
+@pytest.mark.parametrize("width", [1200, 390])
+def test_no_page_is_wider_than_its_window(open_page, name, width):
+    page = open_page(name, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@every_page
+@every_scheme
+def test_text_stands_out_from_its_ground(open_page, name, scheme):
+    page = open_page(name, color_scheme=scheme)
+    ratios = page.evaluate(
+        """() => {
+          const light = (colour) => {
+            const [r, g, b] = colour.match(/[\\d.]+/g).map((v) => {
+              v /= 255;
+              return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+            });
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+          };
+          const ground = (e) => {
+            for (; e; e = e.parentElement) {
+              const colour = getComputedStyle(e).backgroundColor;
+              if (!/, 0\\)$|\\/ 0/.test(colour)) return colour;
+            }
+          };
+          return [...document.querySelectorAll("p, th, td, a, h1, h2, h3, summary, dt, strong")]
+            .filter((e) => e.offsetParent && e.textContent.trim() && !e.closest(".atom"))
+            .map((e) => {
+              const pair = [light(getComputedStyle(e).color), light(ground(e))].sort();
+              return [(Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05), e.textContent];
+            });
+        }"""
+    )
+    assert min(ratios)[0] >= 4.5, min(ratios)  # level AA of the web's guidelines
+
+
+def test_pointing_at_the_selection_probabilities_shows_the_models_value(open_page):
+    page = open_page("images")
+    plot = page.locator("[data-heat=selection] .heat-plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + 1.5, box["y"] + box["height"] / 10)
+    shown = page.locator("[data-heat=selection] .readout").inner_text()
+    # the first atom of the first class: the most probable of those that the class uses most
+    expected = page.evaluate(
+        "() => { const d = JSON.parse(document.getElementById('data').textContent);"
+        "return [d.selection.order[0], d.atoms[d.selection.order[0]].p]; }"
+    )
+    found = re.search(r"class 0, atom (\d+): probability ([\d.]+)", shown)
+    assert int(found.group(1)) == expected[0]
+    assert float(found.group(2)) == pytest.approx(expected[1], abs=1e-3)
+    assert found.group(0) in page.locator("#tip").inner_text()
+    page.mouse.move(5, 5)
+    assert page.locator("#tip").is_hidden()
+
+
+def test_pointing_at_confusions_dots_and_sweeps_shows_values(open_page):
+    page = open_page("images")
+    plot = page.locator("[data-heat=confusion] .heat-plot")
+    plot.hover(position={"x": 3, "y": 3})
+    assert re.search(
+        r"0: \d+ of \d+ classified right",
+        page.locator("[data-heat=confusion] .readout").inner_text(),
+    )
+    page.locator("#accuracy circle.dot").first.hover()
+    assert re.fullmatch(r"\d: \d+\.\d %", page.locator("#tip").inner_text())
+    chart = page.locator("[data-chart='0']")
+    chart.locator("svg").hover(position={"x": 65, "y": 50})
+    assert re.match(r"sweep 0: 150; 150", chart.locator(".readout").inner_text())
+
+
+def test_the_arrow_keys_read_the_heat_map(open_page):
+    page = open_page("images")
+    page.locator("[data-heat=selection] .heat-plot").focus()
+    readout = page.locator("[data-heat=selection] .readout")
+    first = readout.inner_text()
+    assert first.startswith("class 0")
+    page.keyboard.press("ArrowDown")
+    assert readout.inner_text().startswith("class 1")
+    page.keyboard.press("ArrowRight")
+    assert readout.inner_text().split(",")[1] != first.split(",")[1]
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowRight")  # stays at the end
+    assert readout.inner_text().startswith("class 1")
+
+
+def test_the_arrow_keys_read_a_chart(open_page):
+    page = open_page("images")
+    chart = page.locator("[data-chart='0']")
+    chart.focus()
+    page.keyboard.press("Home")
+    assert chart.locator(".readout").inner_text().startswith("sweep 0:")
+    page.keyboard.press("ArrowRight")
+    assert chart.locator(".readout").inner_text().startswith("sweep 1:")
+
+
+@every_page
+def test_the_tab_key_reaches_every_control_and_shows_where_it_is(open_page, name):
+    page = open_page(name)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.evaluate(
+        """(controls) => {
+          const shown = (e) => e.offsetParent !== null || e.classList.contains("skip");
+          [...document.querySelectorAll(controls)].filter(shown).forEach((e, i) => {
+            if (e.tabIndex >= 0) e.dataset.control = i;
+          });
+        }""",
+        CONTROLS,
+    )
+    wanted = set(
+        page.evaluate(
+            "[...document.querySelectorAll('[data-control]')].map((e) => e.dataset.control)"
+        )
+    )
+    reached = set()
+    for _ in range(len(wanted) + 5):
+        page.keyboard.press("Tab")
+        now = page.evaluate(
+            "() => { const e = document.activeElement; const s = getComputedStyle(e);"
+            "return [e.dataset.control ?? null, s.outlineStyle, parseFloat(s.outlineWidth)]; }"
+        )
+        if now[0] is not None:
+            reached.add(now[0])
+            assert now[1] != "none" and now[2] >= 2
+    assert reached == wanted and len(wanted) > 5
+
+
+def test_atoms_are_one_stop_and_the_arrows_choose_among_them(open_page):
+    page = open_page("images")
+    assert page.locator(".atom[tabindex='0']").count() == 1
+    page.locator(".atom[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    chosen = page.locator(".atom[aria-current=true]")
+    assert chosen.count() == 1
+    number = chosen.get_attribute("data-atom")
+    assert page.locator("#atom-detail h3").inner_text() == f"Atom {number}"
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".atom[aria-current=true]").get_attribute("data-atom") != number
+
+
+def test_atoms_are_filtered_by_class_and_sorted(open_page):
+    page = open_page("images")
+    n_all = page.locator(".atom").count()
+    page.locator("#atom-class").select_option("2")
+    shown = page.locator(".atom:not([hidden])")
+    assert 0 < shown.count() < n_all
+    labels = [shown.nth(i).get_attribute("aria-label") for i in range(shown.count())]
+    assert all("class 2," in label for label in labels)
+    page.locator("#atom-class").select_option("")
+    page.locator("#atom-order").select_option("probability")
+    labels = page.eval_on_selector_all(".atom", "e => e.map((x) => x.ariaLabel)")
+    values = [float(label.split()[-1]) for label in labels]
+    assert values == sorted(values, reverse=True)
+    page.locator("#atom-order").select_option("number")
+    numbers = page.eval_on_selector_all(".atom", "e => e.map((x) => Number(x.dataset.atom))")
+    assert numbers == sorted(numbers)
+
+
+def test_tables_are_sorted_by_their_headings(open_page):
+    page = open_page("results")
+    heading = page.locator("th button", has_text="accuracy %").first
+    column = "e => e.map((r) => parseFloat(r.cells[1].dataset.value))"
+    heading.focus()
+    page.keyboard.press("Enter")
+    values = page.eval_on_selector_all("tbody tr", column)
+    assert values == sorted(values) and len(values) == 4
+    page.keyboard.press("Enter")
+    assert page.eval_on_selector_all("tbody tr", column) == sorted(values, reverse=True)
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("accuracy")
+
+
+def test_the_switch_changes_the_theme_whatever_the_system_says(open_page):
+    page = open_page("images", color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    switch = page.locator("#theme")
+    switch.click()
+    assert switch.inner_text() == "Theme: light" and page.evaluate(ground) != dark
+    switch.click()
+    assert switch.inner_text() == "Theme: dark" and page.evaluate(ground) == dark
+
+
+def test_paper_is_white_and_everything_is_unfolded(open_page):
+    page = open_page("images", color_scheme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 35, 41)"
+    assert page.locator("nav").is_hidden()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.pdf(path=SCREENSHOTS / "images.pdf")
+    assert (SCREENSHOTS / "images.pdf").stat().st_size > 10_000
+
+
+def test_without_scripts_the_page_can_still_be_read(browser, pages):
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(pages["images"])
+    assert page.locator(".card strong").first.is_visible()
+    assert page.locator(".atom").first.is_visible()
+    assert page.locator("#theme").is_hidden()
+    page.close()

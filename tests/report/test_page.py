@@ -1,0 +1,229 @@
+"""A report is one whole HTML file that fetches nothing and says what the model is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from report_problem import digits, fitted, with_mistakes
+from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dbdl import DBDLClassifier
+from dbdl.report import write_report
+from dbdl.report.charts import Scale, round_steps, tick_label
+
+VOID = {"meta", "link", "img", "br", "line", "rect", "circle", "polyline", "path", "input"}
+
+
+class Page(HTMLParser):
+    """Collects elements, and fails where they are not closed in order."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.source, self.open, self.elements, self.words = source, [], [], []
+        self.feed(source)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes something else, line {self.getpos()}"
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def data(self):
+        found = re.search(r'id="data">(.*?)</script>', self.source, re.DOTALL)
+        return json.loads(found.group(1))
+
+
+def report(tmp_path, n_classes=4, n_chains=2, **options):
+    _, _, X, y = digits(n_classes)
+    path = tmp_path / "report.html"
+    options = {"image_shape": (8, 8), **options}
+    assert write_report(fitted(n_classes, n_chains), X, with_mistakes(y), path, **options) == path
+    return Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("image_shape", [(8, 8), None], ids=["images", "curves"])
+@pytest.mark.parametrize("n_classes, n_chains", [(4, 2), (2, 1)])
+def test_elements_are_closed_ids_are_unique_and_links_lead_somewhere(
+    tmp_path, image_shape, n_classes, n_chains
+):
+    page = report(tmp_path, n_classes, n_chains, image_shape=image_shape)
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(set(ids)) == len(ids)
+    assert {a["href"][1:] for a in page.all("a")} <= set(ids)
+    for _, attributes in page.elements:
+        assert attributes.get("aria-labelledby", ids[0]) in ids
+
+
+def test_nothing_is_fetched(tmp_path):
+    page = report(tmp_path)
+    for _, attributes in page.elements:
+        for name in ("src", "href", "data", "srcset", "action"):
+            assert attributes.get(name, "data:").startswith(("data:", "#"))
+    assert "@import" not in page.source
+    assert all(url.startswith("data:") for url in re.findall(r"url\((.{5})", page.source))
+
+
+def test_every_picture_and_control_has_words_for_it(tmp_path):
+    page = report(tmp_path)
+    for tag, attributes in page.elements:
+        if tag == "img":
+            assert attributes["alt"]
+        if tag == "svg":
+            assert attributes.get("aria-label") or attributes.get("aria-hidden") == "true"
+        if attributes.get("role") in ("img", "application", "group", "region"):
+            assert attributes["aria-label"]
+    assert page.source.count("<label>") == len(page.all("select"))
+    assert len(page.all("caption")) == len(page.all("table"))
+
+
+def test_accuracy_is_on_the_page(tmp_path):
+    _, _, X, y = digits()
+    accuracy = np.mean(fitted().predict(X) == with_mistakes(y))
+    assert f"{100 * accuracy:.2f} %" in report(tmp_path).text
+
+
+def test_every_atom_of_the_first_chain_is_there_with_its_class(tmp_path):
+    page = report(tmp_path, class_names=["zero", "one", "two", "three"])
+    chain = fitted().chains_[0]
+    shown = [a for a in page.all("button") if a.get("class") == "atom"]
+    assert sorted(int(a["data-atom"]) for a in shown) == list(range(len(chain.atoms)))
+    owner = chain.selection_probability.argmax(axis=0)
+    names = np.array(["zero", "one", "two", "three"])[owner]
+    for attributes in shown:
+        assert f"class {names[int(attributes['data-atom'])]}" in attributes["aria-label"]
+    assert [atom["c"] for atom in page.data["atoms"]] == owner.tolist()
+
+
+def test_the_most_probable_atoms_are_shown_where_there_are_too_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("dbdl.report.atoms.MOST_ATOMS", 10)
+    page = report(tmp_path)
+    shown = {int(a["data-atom"]) for a in page.all("button") if a.get("class") == "atom"}
+    largest = fitted().chains_[0].selection_probability.max(axis=0)
+    assert len(shown) == 10
+    assert min(largest[k] for k in shown) >= max(p for k, p in enumerate(largest) if k not in shown)
+    assert "The 10 most probable of" in page.text
+
+
+def test_the_packed_probabilities_are_the_models(tmp_path):
+    packed = report(tmp_path).data["selection"]
+    probability = fitted().chains_[0].selection_probability
+    values = np.frombuffer(base64.b64decode(packed["values"]), "<u2").reshape(4, -1) / 65535
+    np.testing.assert_allclose(values, probability[:, packed["order"]], atol=1e-5)
+
+
+def test_features_are_named_where_they_are_no_pixels(tmp_path):
+    names = [f"band <{j}>" for j in range(64)]
+    page = report(tmp_path, image_shape=None, feature_names=names)
+    atom = fitted().chains_[0].atoms[0]
+    assert page.data["atoms"][0]["f"][0].startswith(names[np.abs(atom).argmax()])
+
+
+def test_names_cannot_bring_markup_into_the_page(tmp_path):
+    nasty = '</script><script>alert("x")</script><b onclick="y">&'
+    page = report(
+        tmp_path, class_names=[nasty, "b", "c", "d"], title=nasty, image_shape=None,
+        feature_names=[nasty] * 64,
+    )  # fmt: skip
+    assert page.source.count("alert(") == page.source.count("alert(&quot;x") + page.source.count(
+        "\\u003cscript>alert("
+    )
+    assert not any("onclick" in attributes for _, attributes in page.elements)
+    assert page.data["names"][0] == nasty
+
+
+def test_splits_show_their_spread(tmp_path):
+    assert "95.00 ± 1.00 %" in report(tmp_path, split_accuracy=[0.94, 0.95, 0.96]).text
+
+
+def test_pipelines_are_looked_through(tmp_path):
+    X, y, X_test, y_test = digits()
+    model = make_pipeline(Normalizer(), DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0))
+    path = write_report(model.fit(X, y), X_test, y_test, tmp_path / "report.html")
+    accuracy = model.score(X_test, y_test)
+    assert f"{100 * accuracy:.2f} %" in Page(path.read_text(encoding="utf-8")).text
+
+
+def test_a_class_without_test_rows_is_left_out_of_the_spread(tmp_path):
+    _, _, X, y = digits()
+    path = write_report(fitted(), X[y > 0], y[y > 0], tmp_path / "report.html")
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "nan" not in page.text.lower().split()
+
+
+def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path):
+    X, y, X_test, y_test = digits()
+    path = tmp_path / "report.html"
+    with pytest.raises(ValueError, match=r"\(8, 9\) does not fit 64 features"):
+        write_report(fitted(), X_test, y_test, path, image_shape=(8, 9))
+    with pytest.raises(TypeError, match=r"needs a DBDLClassifier.*RidgeClassifier"):
+        write_report(RidgeClassifier().fit(X, y), X_test, y_test, path)
+    with pytest.raises(ValueError, match="feature_names has 3 names"):
+        write_report(fitted(), X_test, y_test, path, feature_names=list("abc"))
+    with pytest.raises(ValueError, match="order='K' is unknown"):
+        write_report(fitted(), X_test, y_test, path, image_shape=(8, 8), order="K")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_report(fitted(), X_test, y_test, tmp_path / "no" / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_the_report_on_yaleb_is_smaller_than_five_megabytes(yaleb, tmp_path):
+    X, y = yaleb
+    model = DBDLClassifier(n_sweeps=3, n_chains=2, n_nonzero=20, random_state=0)
+    model.fit(X[::2], y[::2])
+    path = write_report(model, X[1::2], y[1::2], tmp_path / "report.html")
+    assert path.stat().st_size < 5e6
+
+
+# -------------------------------------------------------------------------------------- the scales
+
+
+@pytest.mark.parametrize(
+    "low, high, expected",
+    [(0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]), (0, 1800, [0, 500, 1000, 1500]), (3, 3, [3])],
+)
+def test_ticks_are_round(low, high, expected):
+    assert round_steps(low, high) == pytest.approx(expected)
+    assert not any(str(value).startswith("-") for value in round_steps(low, high))
+
+
+def test_scales_reach_from_end_to_end():
+    for is_log in (False, True):
+        scale = Scale(10.0, 1000.0, 200, 20, is_log)
+        assert (scale(10.0), scale(1000.0)) == (200, 20)
+    assert scale(100.0) == 110
+    assert scale.ticks() == [10, 100, 1000]
+
+
+@pytest.mark.parametrize(
+    "value, label",
+    [(0, "0"), (1500, "1\u202f500"), (-2.5, "−2.5"), (1e6, "10⁶"), (7.5e6, "7.5·10⁶"),
+     (1e-4, "10⁻⁴")],
+)  # fmt: skip
+def test_labels_of_ticks(value, label):
+    assert tick_label(value) == label

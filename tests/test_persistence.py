@@ -1,0 +1,273 @@
+"""Models survive being written and read, bit by bit; a file that is not safe is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+import dbdl
+from dbdl.persistence import ModelFileError, load, read_versions, save, untrusted_types
+
+METHODS = dbdl.methods()
+QUICK = {"n_sweeps": 3, "n_chains": 2, "n_iterations": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(n_class=4, return_X_y=True)
+    return X[:80], y[:80], X[80:120]
+
+
+@pytest.fixture(scope="module")
+def model(digits):
+    X, y, _ = digits
+    return dbdl.DBDLClassifier(n_sweeps=3, n_chains=2, random_state=0).fit(X, y)
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    return save(model, tmp_path / "model.skops")
+
+
+def quick(method):
+    known = method().get_params()
+    return method(**{name: value for name, value in QUICK.items() if name in known})
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_predicts_the_same_bits_after_loading(name, digits, tmp_path):
+    X, y, X_new = digits
+    fitted = quick(METHODS[name]).fit(X, y)
+    again = load(save(fitted, tmp_path / "model.skops"))
+    assert type(again) is type(fitted)
+    assert again.get_params() == fitted.get_params()
+    for verb in ("predict", "decision_function", "predict_proba"):
+        if hasattr(fitted, verb):
+            expected, result = getattr(fitted, verb)(X_new), getattr(again, verb)(X_new)
+            assert result.dtype == expected.dtype
+            assert result.tobytes() == expected.tobytes()
+
+
+def test_the_dictionary_codes_the_same_bits_after_loading(digits, tmp_path):
+    X, _, X_new = digits
+    fitted = dbdl.BetaProcessDictionary(n_sweeps=3, random_state=0).fit(X)
+    again = load(save(fitted, tmp_path / "dictionary.skops"))
+    assert again.transform(X_new).toarray().tobytes() == fitted.transform(X_new).toarray().tobytes()
+
+
+def test_what_was_learned_is_all_there_after_loading(model, path):
+    again = load(path)
+    assert again.held_out_.coder == model.held_out_.coder
+    np.testing.assert_array_equal(again.trace_.n_atoms, model.trace_.n_atoms)
+    np.testing.assert_array_equal(again.chains_[1].atoms, model.chains_[1].atoms)
+
+
+def test_labels_of_any_kind_and_dtypes_survive(digits, tmp_path):
+    X, y, X_new = digits
+    names = np.array(["null", "eins", "zwei", "drei"])[y]
+    fitted = dbdl.DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0)
+    fitted.fit(X.astype(np.float32), names)
+    again = load(save(fitted, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(again.predict(X_new), fitted.predict(X_new))
+    assert again.atoms_.dtype == np.float32
+
+
+def test_pipelines_and_models_that_were_not_fitted_can_be_saved(digits, tmp_path):
+    X, y, X_new = digits
+    pipeline = make_pipeline(Normalizer(), dbdl.DBDLClassifier(n_sweeps=2, n_chains=1))
+    load(save(pipeline, tmp_path / "new.skops")).fit(X, y)
+    fitted = load(save(pipeline.fit(X, y), tmp_path / "fitted.skops"))
+    np.testing.assert_array_equal(fitted.predict(X_new), pipeline.predict(X_new))
+
+
+def test_callbacks_are_left_behind(digits, tmp_path):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 has callbacks")
+    X, y, X_new = digits
+    fitted = dbdl.DBDLClassifier(n_sweeps=2, n_chains=1).set_callbacks(callback.ProgressBar())
+    again = load(save(fitted.fit(X, y), tmp_path / "model.skops"))
+    np.testing.assert_array_equal(again.predict(X_new), fitted.predict(X_new))
+    assert hasattr(fitted, "_skl_callbacks")
+
+
+def test_versions_are_recorded(path):
+    versions = read_versions(path)
+    assert versions["dbdl"] == dbdl.__version__
+    assert {"python", "numpy", "scipy", "scikit-learn", "skops"} <= set(versions)
+
+
+# --------------------------------------------------------------------------------- what is refused
+
+
+def replace_versions(path, text):
+    """The same archive with another entry of versions."""
+    with zipfile.ZipFile(path) as old:
+        entries = {i.filename: old.read(i) for i in old.infolist() if i.filename != "dbdl.json"}
+    with zipfile.ZipFile(path, "w") as new:
+        for name, content in {**entries, "dbdl.json": text}.items():
+            new.writestr(name, content)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_file_that_was_cut_off_is_refused(path, share):
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ModelFileError, match="cut off, damaged or no model file"):
+        load(path)
+
+
+def test_a_file_with_one_wrong_byte_is_refused(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"a,b\n1,2\n", pickle.dumps([1, 2]), bytes(1000)], ids=repr
+)
+def test_a_foreign_file_is_refused(tmp_path, content):
+    path = tmp_path / "foreign.skops"
+    path.write_bytes(content[:1000])
+    with pytest.raises(ModelFileError, match=r"foreign\.skops is cut off, damaged or no model"):
+        load(path)
+
+
+def test_another_archive_is_refused(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, X=np.ones(3))
+    with pytest.raises(ModelFileError, match="no model file of dbdl"):
+        load(path)
+
+
+def test_a_damaged_description_is_refused(path):
+    with zipfile.ZipFile(path) as old:
+        entries = {i.filename: old.read(i) for i in old.infolist()}
+    schema = json.loads(entries["schema.json"])
+    del schema["__class__"]
+    with zipfile.ZipFile(path, "w") as new:
+        for name, content in {**entries, "schema.json": json.dumps(schema)}.items():
+            new.writestr(name, content)
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(path)
+
+
+def test_something_else_than_an_estimator_is_refused(path):
+    content = io.BytesIO(skops.io.dumps({"a": 1}))
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr("dbdl.json", json.dumps({"dbdl": dbdl.__version__}))
+    path.write_bytes(content.getvalue())
+    with pytest.raises(ModelFileError, match="holds a dict, expected an estimator"):
+        load(path)
+    with pytest.raises(ModelFileError, match="dict is not an estimator"):
+        save({"a": 1}, path)
+
+
+class Stranger(BaseEstimator):
+    """An estimator of somebody else."""
+
+
+def test_types_of_others_are_refused_by_name_on_loading(path):
+    content = io.BytesIO(skops.io.dumps(make_pipeline(Stranger())))
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr("dbdl.json", json.dumps({"dbdl": dbdl.__version__}))
+    path.write_bytes(content.getvalue())
+    with pytest.raises(ModelFileError, match=r"not trusted: \S*Stranger"):
+        load(path)
+
+
+def test_types_of_others_are_refused_by_name_on_saving_and_nothing_is_written(tmp_path):
+    with pytest.raises(ModelFileError, match="Stranger"):
+        save(make_pipeline(Stranger()), tmp_path / "model.skops")
+    with pytest.raises(ModelFileError, match=r"FunctionTransformer|Pipeline"):
+        save(make_pipeline(FunctionTransformer(lambda X: X)), tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "dbdl.persistence.save",
+        "dbdl.learn.held_out.minimize_scalar",  # a function that a trusted room imports
+        "dbdl.learn.held_out.choose",  # a function of a trusted room
+        "dbdl.learn.ensemble.csr_matrix",  # a class that a trusted room imports
+        "dbdl.learn.no_such_module.Thing",
+        "dbdl.learnt.Thing",
+        "dbdl.estimators._progress.FitProgress",  # neither an estimator nor a plain record
+    ],
+)
+def test_only_our_own_estimators_and_records_are_trusted(name):
+    assert untrusted_types([name]) == [name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dbdl.estimators.classifier.DBDLClassifier",
+        "dbdl.learn.held_out.Coder",
+        "dbdl.sampler.run.Trace",
+        "dbdl.rivals.crc.CRCModel",
+    ],
+)
+def test_our_own_estimators_and_records_are_trusted(name):
+    assert untrusted_types([name]) == []
+
+
+def test_a_newer_major_version_is_refused(path):
+    major = int(dbdl.__version__.split(".")[0]) + 1
+    replace_versions(path, json.dumps({"dbdl": f"{major}.0.0"}))
+    with pytest.raises(ModelFileError, match=rf"written by dbdl {major}\.0\.0, this is dbdl"):
+        load(path)
+
+
+def test_a_newer_minor_version_is_read(path):
+    major = dbdl.__version__.split(".")[0]
+    replace_versions(path, json.dumps({"dbdl": f"{major}.999.0"}))
+    load(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"dbdl": "?"}', '{"dbdl": 1}'])
+def test_a_file_that_names_no_version_is_refused(path, text):
+    replace_versions(path, text)
+    with pytest.raises(ModelFileError, match="names no version"):
+        load(path)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(ModelFileError, match=r"nowhere\.skops: No such file"):
+        load(tmp_path / "nowhere.skops")
+    with pytest.raises(ModelFileError, match="directory"):
+        load(tmp_path)
+
+
+def test_a_path_that_cannot_be_written_is_refused(model, tmp_path):
+    with pytest.raises(ModelFileError, match="there is no folder"):
+        save(model, tmp_path / "no" / "model.skops")
+    with pytest.raises(ModelFileError, match="is a folder"):
+        save(model, tmp_path)
+
+
+def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_other(model, path, monkeypatch):
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(ModelFileError, match="No space left on device"):
+        save(model, path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
