@@ -36,6 +36,7 @@ test: $(VENV)/.installed-test
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch
 	TRITON_INTERPRET=1 $(RUN) -m pytest tests/backends/test_torch_backend.py \
 	    tests/backends/test_backends_agree.py -k "torch or Torch" $(PYTEST_ARGS)
+
 test-browser: $(VENV)/.installed-browser
 	$(RUN) tests/browser/chromium.py
 	DBDL_NEEDS_BROWSER=1 $(RUN) -m pytest tests/browser $(PYTEST_ARGS)

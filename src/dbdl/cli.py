@@ -12,10 +12,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import numpy as np
 import typer
 from rich.console import Console
@@ -72,13 +72,7 @@ class UserError(Exception):
 def main() -> None:
     """Run the command; exit codes: 0 done, 2 a mistake of the user, 130 interrupted."""
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Abort:
-        _complain("interrupted; what was finished is kept")
-        sys.exit(INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        app()
     except (
         UserError,
         DataError,
@@ -88,6 +82,24 @@ def main() -> None:
     ) as error:
         _complain(str(error))
         sys.exit(USER_ERROR)
+
+
+def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Enrol a command; Ctrl-C ends it with its own exit code."""
+
+    def enrol(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def interruptible(*arguments: Any, **options: Any) -> None:
+            try:
+                function(*arguments, **options)
+            except KeyboardInterrupt:
+                _complain("interrupted; what was finished is kept")
+                raise typer.Exit(INTERRUPTED) from None
+
+        app.command(name)(interruptible)
+        return function
+
+    return enrol
 
 
 def _complain(message: str) -> None:
@@ -102,7 +114,7 @@ def _plain(text: str) -> str:
 # ------------------------------------------------------------------------------------- commands
 
 
-@app.command()
+@command()
 def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the model.")],
@@ -136,7 +148,7 @@ def fit(
     _print_pairs(found, as_json)
 
 
-@app.command()
+@command()
 def predict(
     model: Annotated[Path, typer.Argument(help="File that dbdl fit wrote.")],
     data: Data,
@@ -174,7 +186,7 @@ def predict(
         Console(stderr=True).print(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
 
 
-@app.command()
+@command()
 def compare(
     data: Data,
     label: Label = None,
@@ -192,7 +204,7 @@ def compare(
 ) -> None:
     """Compare methods on your data: the same folds, settings chosen inside each."""
     rows = load(data, label=label)
-    smallest = int(np.unique(rows.y, return_counts=True)[1].min())
+    smallest = int(np.unique(_labels(rows), return_counts=True)[1].min())
     if smallest < folds:
         raise UserError(
             f"the smallest class has {smallest} rows, too few for {folds} folds. Use --folds "
@@ -209,7 +221,7 @@ def compare(
     _run_and_print(table, rows, results, quick, workers, None, plot, report, as_json)
 
 
-@app.command()
+@command()
 def reproduce(
     table: Annotated[str, typer.Argument(help=f"One of: {', '.join(table_names())}.")],
     only: Only = None,
@@ -237,7 +249,7 @@ def reproduce(
     _run_and_print(spec, rows, kept, quick, workers, splits, plot, report, as_json)
 
 
-@app.command()
+@command()
 def report(
     source: Annotated[Path, typer.Argument(help="A model of dbdl fit, or a file of results.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page, .html.")],
@@ -257,21 +269,21 @@ def report(
         if not records:
             raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
         spec = _table_of(records, table)
-        write_results(summarise(spec, records), output, title=spec.title)
+        write_results(spec, summarise(spec, records), output, records=records)
     else:
         if data is None:
             raise UserError("a report of a model needs labelled rows: pass --data")
         model = load_model(source)
         rows = load(data, label=label)
         with _user_mistakes():
-            write_report(model, rows.X, rows.y, output, image_shape=rows.image_shape)
+            write_report(model, rows.X, _labels(rows), output, image_shape=rows.image_shape)
     Console().print(f"wrote {output}")
 
 
-@app.command("data")
+@command("data")
 def list_data(as_json: AsJson = False) -> None:
     """List the data sets that are known by name, and whether they are there."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": source.name, "title": source.title, "found": source.find() is not None}
         for source in sources().values()
     ]
@@ -288,10 +300,10 @@ def list_data(as_json: AsJson = False) -> None:
     )
 
 
-@app.command("methods")
+@command("methods")
 def list_methods(as_json: AsJson = False) -> None:
     """List all methods with their papers and the settings that are tried."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": m.name, "paper": m.paper, "grid": {k: list(v) for k, v in m.grid.items()}}
         for m in methods().values()
     ]
@@ -372,12 +384,16 @@ def _with_progress(model: Any, *, quiet: bool) -> Any:
     return model.set_callbacks(ProgressBar())
 
 
+def _labels(rows: Dataset) -> Any:
+    assert rows.y is not None  # they were asked for
+    return rows.y
+
+
 def _labelled(rows: Dataset) -> LabelledRows:
-    assert rows.y is not None
     own = None
     if rows.is_test is not None:
         own = Split(np.flatnonzero(~rows.is_test), np.flatnonzero(rows.is_test))
-    return LabelledRows(rows.X, rows.y, rows.groups, own)
+    return LabelledRows(rows.X, _labels(rows), rows.groups, own)
 
 
 def _run_and_print(
@@ -417,7 +433,7 @@ def _run_and_print(
     if page is not None:
         from dbdl.report import write_results
 
-        write_results(lines, page, title=table.title)
+        write_results(table, lines, page, records=records)
         Console(stderr=True).print(f"wrote {page}")
 
 

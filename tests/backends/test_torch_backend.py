@@ -58,7 +58,8 @@ def test_greedy_paths_and_their_means_are_those_of_the_cpu(selection, dtype):
     for which in ([0], [1], [0, 1]):
         a, b = (paths.to_csr(which, 25) for paths in (expected, found))
         assert b.has_sorted_indices and b.dtype == dtype
-        np.testing.assert_allclose(b.toarray(), a.toarray(), atol=1e-10 if dtype is np.float64 else 1e-4)
+        atol = 1e-10 if dtype is np.float64 else 1e-4
+        np.testing.assert_allclose(b.toarray(), a.toarray(), atol=atol)
         assert b[-1].nnz == 1 and b[-2].nnz == 0
 
 
