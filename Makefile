@@ -30,7 +30,7 @@ demo: $(VENV)/.installed
 	$(RUN) -m dbdl.demo
 
 test: $(VENV)/.installed-test
-	$(RUN) -m pytest $(PYTEST_ARGS)
+	$(RUN) -m pytest -n auto $(PYTEST_ARGS)
 
 # The GPU backend without a GPU: its kernels in Triton's interpreter, PyTorch built for the CPU.
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch

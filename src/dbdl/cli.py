@@ -128,6 +128,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from labelled rows and save the model."""
+    _check_writable(output)
     rows = load(data, label=label)
     model = _make(method, settings or [], seed, jobs)
     with _user_mistakes():
@@ -203,6 +204,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare methods on your data: the same folds, settings chosen inside each."""
+    _check_writable(results, plot, report)
     rows = load(data, label=label)
     smallest = int(np.unique(_labels(rows), return_counts=True)[1].min())
     if smallest < folds:
@@ -236,6 +238,7 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop."""
+    _check_writable(plot, report)
     spec = load_table(table)
     known = {entry.method for entry in spec.entries}
     if unknown := [name for name in only or () if name not in known]:
@@ -329,6 +332,13 @@ def _user_mistakes() -> Iterator[None]:
         raise UserError(str(error)) from error
 
 
+def _check_writable(*paths: Path | None) -> None:
+    """Refuse outputs that cannot be written before hours are spent on them."""
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UserError(f"there is no folder {path.absolute().parent}; make it first")
+
+
 def _make(method: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
     (name,) = _known([method])
     parameters = methods()[name]().get_params()
@@ -363,7 +373,10 @@ def _known(only: Sequence[str] | None) -> list[str]:
 def _rows_for(estimator: Any, data: str, label: str | None) -> Dataset:
     """Rows with or without labels: a table as wide as the model's features has none."""
     n_features = estimator.n_features_in_
-    rows = load(data, label=label, labelled=label is not None)
+    try:
+        rows = load(data, label=label, labelled=label is not None)
+    except DataError:  # a column of words may be the labels
+        rows = load(data, label=label)
     if rows.n_features == n_features + 1 and label is None:
         rows = load(data)
     if rows.n_features != n_features:

@@ -1,0 +1,5 @@
+"""``python -m dbdl``: the command `dbdl`."""
+
+from dbdl.cli import main
+
+main()
