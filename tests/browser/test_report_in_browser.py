@@ -195,6 +195,7 @@ def test_the_arrow_keys_read_a_chart(open_page):
 def test_the_tab_key_reaches_every_control_and_shows_where_it_is(open_page, name):
     page = open_page(name)
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.wait_for_timeout(100)  # folds tell that they opened in a task of their own
     page.evaluate(
         """(controls) => {
           const shown = (e) => e.offsetParent !== null || e.classList.contains("skip");
@@ -220,6 +221,19 @@ def test_the_tab_key_reaches_every_control_and_shows_where_it_is(open_page, name
             reached.add(now[0])
             assert now[1] != "none" and now[2] >= 2
     assert reached == wanted and len(wanted) > 5
+
+
+def test_tables_that_scroll_and_only_those_are_stops_of_the_tab_key(open_page):
+    page = open_page("many")
+    page.locator("#accuracy summary").click()
+    table = page.locator("#accuracy .scroll")
+    table.and_(page.locator("[tabindex='0']")).wait_for()
+    assert table.evaluate("e => e.scrollTop") == 0
+    table.focus()
+    page.keyboard.press("End")
+    page.wait_for_timeout(600)  # scrolling is smooth
+    assert table.evaluate("e => e.scrollTop") > 0
+    assert page.locator("#calibration .scroll[tabindex]").count() == 0
 
 
 def test_atoms_are_one_stop_and_the_arrows_choose_among_them(open_page):

@@ -38,7 +38,9 @@ def _figure(n_rows: int, n_columns: int, size: tuple[float, float]) -> tuple[Fig
 
 @dataclass
 class AtomsDisplay:
-    """Atoms as images or curves, each named by the class that uses it most.
+    """The atoms that each class uses most, as images or curves.
+
+    An atom that several classes share is there for each of them.
 
     Attributes
     ----------
@@ -92,9 +94,7 @@ class AtomsDisplay:
         for ax, pixels, title in zip(axes, self.pixels, self.titles, strict=False):
             ax.imshow(pixels)
             ax.set_title(title, fontsize=7)
-        self.figure_.suptitle(
-            "Atoms, with the class that uses each most and its probability", fontsize=10
-        )
+        self.figure_.suptitle("Atoms that each class uses most, and how probably", fontsize=10)
         return self
 
 

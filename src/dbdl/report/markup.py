@@ -140,6 +140,17 @@ def head(title: str, subtitle: str, names: Mapping[str, str]) -> str:
     )
 
 
+def footer(content: str = "") -> str:
+    """Return the end of a page: who wrote it, and what else there is to say."""
+    import dbdl
+
+    return (
+        f'<footer class="soft">{content}<p>Written by dbdl {dbdl.__version__}. Discriminative '
+        "Bayesian dictionary learning: Akhtar, Shafait and Mian, IEEE Transactions on Pattern "
+        "Analysis and Machine Intelligence, 2016.</p></footer>"
+    )
+
+
 def asset(name: str) -> str:
     """Return the text of a file that comes with the package."""
     return (files("dbdl.report") / "assets" / name).read_text(encoding="utf-8")

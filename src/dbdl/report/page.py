@@ -20,7 +20,17 @@ from dbdl.report.atoms import atoms_section
 from dbdl.report.charts import trace_chart
 from dbdl.report.findings import examine, last_step
 from dbdl.report.heat import confusion_section, packed_selection, selection_section
-from dbdl.report.markup import Cell, document, folded, head, json_script, number_cell, table, text
+from dbdl.report.markup import (
+    Cell,
+    document,
+    folded,
+    footer,
+    head,
+    json_script,
+    number_cell,
+    table,
+    text,
+)
 from dbdl.report.samples import samples_section
 from dbdl.report.subject import Subject
 
@@ -138,7 +148,7 @@ def _page(subject: Subject, title: str) -> str:
     }
     body = head(title, _subtitle(subject), names) + f'<main id="main">{"".join(sections)}</main>'
     return document(
-        title, gallery_style + samples_style, body + _footer(), json_script("data", data)
+        title, gallery_style + samples_style, body + footer(), json_script("data", data)
     )
 
 
@@ -146,16 +156,6 @@ def _section(name: str, heading: str, content: str) -> str:
     return (
         f'<section id="{name}" aria-labelledby="{name}-heading">'
         f'<h2 id="{name}-heading">{text(heading)}</h2>{content}</section>'
-    )
-
-
-def _footer() -> str:
-    import dbdl
-
-    return (
-        f'<footer class="soft"><p>Written by dbdl {dbdl.__version__}. Discriminative Bayesian '
-        "dictionary learning: Akhtar, Shafait and Mian, IEEE Transactions on Pattern Analysis and "
-        "Machine Intelligence, 2016.</p></footer>"
     )
 
 

@@ -14,7 +14,7 @@ from dbdl._files import write_atomically
 from dbdl.experiments.spec import Table
 from dbdl.experiments.summary import HEADINGS, Line, text_cells
 from dbdl.report.charts import Scale
-from dbdl.report.markup import Cell, document, head, json_script, svg, table, text
+from dbdl.report.markup import Cell, document, footer, head, json_script, svg, table, text
 
 #: What a column of `HEADINGS` is sorted by.
 _SORTED_BY = (
@@ -57,7 +57,7 @@ def write_results(
     body = (
         head(experiment.title, f"{experiment.dataset} · {datetime.now(UTC):%d %B %Y}", names)
         + f'<main id="main">{note}{"".join(sections)}</main>'
-        + f'<footer class="soft">{_machines(records)}</footer>'
+        + footer(_machines(records))
     )
     page = document(experiment.title, "", body, json_script("data", {}))
     return write_atomically(path, page.encode())
@@ -158,5 +158,4 @@ def _machines(records: Iterable[dict[str, Any]]) -> str:
         for r in records
         if "machine" in r
     }
-    measured = "".join(f"<p>Measured on {text(name)}.</p>" for name in sorted(found))
-    return measured + "<p>Written by dbdl.</p>"
+    return "".join(f"<p>Measured on {text(name)}.</p>" for name in sorted(found))

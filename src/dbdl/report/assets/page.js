@@ -261,6 +261,18 @@
     });
   }
 
+  // ------------------------------------------------------------------ tables that need no scrolling
+  // are no stop of the Tab key
+  const markScrolling = () => {
+    for (const region of all(".scroll")) {
+      const scrolls = region.scrollHeight > region.clientHeight + 1 || region.scrollWidth > region.clientWidth + 1;
+      if (scrolls) region.tabIndex = 0; else region.removeAttribute("tabindex");
+    }
+  };
+  markScrolling();
+  addEventListener("resize", markScrolling);
+  for (const fold of all("details")) fold.addEventListener("toggle", markScrolling);
+
   // ------------------------------------------------------------------ paper has no lines to click
   let opened = [];
   addEventListener("beforeprint", () => {
