@@ -16,7 +16,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check
 .PHONY: help demo test test-interpreter test-browser bench lint format clean
 
 help:
-	@echo "make demo     fit on scikit-learn's digits; a table, and pictures in demo_output/"
+	@echo "make demo     fit on scikit-learn's digits; a table, pictures and a page in demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
 	@echo "make test-interpreter  the GPU kernels without a GPU   (installs PyTorch and Triton)"
 	@echo "make test-browser   open the report in headless Chromium, which it installs if need be"

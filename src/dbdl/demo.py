@@ -1,4 +1,4 @@
-"""The demonstration behind ``make demo``: digits, a table, and three pictures."""
+"""The demonstration behind ``make demo``: digits, a table, pictures, and a page to look at."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 
 from dbdl import DBDLClassifier
 from dbdl.plotting import AtomsDisplay, SelectionDisplay, TraceDisplay
+from dbdl.report import write_report
 
 OUTPUT = Path("demo_output")
 
@@ -35,7 +36,7 @@ class Row(NamedTuple):
 
 
 def main(output: Path = OUTPUT) -> None:
-    """Fit on scikit-learn's digits beside three plain methods; print a table, write pictures."""
+    """Fit on scikit-learn's digits beside plain methods; a table, pictures and a report."""
     console = Console()
     X, y = load_digits(return_X_y=True)
     split = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
@@ -54,6 +55,15 @@ def main(output: Path = OUTPUT) -> None:
     )
     for path in _draw(model, output):
         console.print(f"wrote {path}")
+    page = write_report(
+        model,
+        split[1],
+        split[3],
+        output / "report.html",
+        image_shape=(8, 8),
+        title="Digits of scikit-learn",
+    )
+    console.print(f"wrote {page}: open it in a browser")
 
 
 def _compare(console: Console, model: DBDLClassifier, split: list[Any]) -> Iterator[Row]:
