@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix, hstack, issparse
+from scipy.sparse import csr_matrix, hstack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends import Backend, make_backend
 from dbdl.backends.numba_cpu import _sweep_block
 from dbdl.estimators._progress import CallbackSupportMixin
-from dbdl.estimators._rows import RowEstimator
+from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
@@ -126,14 +126,7 @@ class DictionaryEstimator(
             Approximations of the rows (of unit norm where ``normalize`` is set).
         """
         check_is_fitted(self)
-        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes have {codes.shape[1]} columns, but there are {self.n_atoms_} atoms; pass "
-                "what transform returned"
-            )
-        rows = codes @ self.atoms_
-        return (rows.toarray() if issparse(rows) else rows) / len(self.chains_)
+        return decode(X, self.atoms_) / len(self.chains_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "chains_")

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.state import Floats
@@ -99,6 +100,18 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros(len(scores)), scores])
         return to_probabilities(scores, 1.0 / self.temperature_)
+
+
+def decode(codes: Any, atoms: Floats) -> Floats:
+    """Rows that codes {array-like, sparse matrix} (n_samples, n_atoms) stand for."""
+    codes = check_array(codes, accept_sparse="csr", dtype=[np.float64, np.float32])
+    if codes.shape[1] != len(atoms):
+        raise ValueError(
+            f"codes have {codes.shape[1]} columns, but there are {len(atoms)} atoms; pass what "
+            "transform returned"
+        )
+    rows = codes @ atoms
+    return rows.toarray() if issparse(rows) else rows
 
 
 def unit_rows(X: Floats) -> Floats:

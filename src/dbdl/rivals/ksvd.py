@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
-from dbdl.estimators._rows import RowEstimator
+from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.ksvd import LEAST_USE, SAME_ATOM, Update, code_rows, learn_ksvd, start_atoms
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
@@ -310,14 +310,7 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
             Approximations of the rows (of unit norm where ``normalize`` is set).
         """
         check_is_fitted(self)
-        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes have {codes.shape[1]} columns, but there are {self.n_atoms_} atoms; pass "
-                "what transform returned"
-            )
-        rows = codes @ self.atoms_
-        return rows.toarray() if issparse(rows) else rows
+        return decode(X, self.atoms_)
 
 
 class KSVDClassifier(RivalClassifier):
