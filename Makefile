@@ -34,8 +34,7 @@ test: $(VENV)/.installed-test
 
 # The GPU backend without a GPU: its kernels in Triton's interpreter, PyTorch built for the CPU.
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch
-	TRITON_INTERPRET=1 $(RUN) -m pytest tests/backends/test_torch_backend.py \
-	    tests/backends/test_backends_agree.py -k "torch or Torch" $(PYTEST_ARGS)
+	TRITON_INTERPRET=1 $(RUN) -m pytest -n auto tests/backends/test_torch_backend.py $(PYTEST_ARGS)
 
 test-browser: $(VENV)/.installed-browser
 	$(RUN) tests/browser/chromium.py

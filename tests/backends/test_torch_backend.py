@@ -26,9 +26,9 @@ def device_backend():
 @on_device
 @pytest.mark.parametrize("scan", ["collapsed", "paper"])
 def test_a_chain_on_the_device_is_the_chain_on_the_cpu(scan):
-    problem = make_problem(30, 10, 12, seed=1)
+    problem = make_problem(16, 8, 12, seed=1)
     settings = ChainSettings(
-        n_sweeps=3, scan=scan, n_initial_atoms=14, noise_precision=50.0, n_start_nonzero=3
+        n_sweeps=2, scan=scan, n_initial_atoms=10, noise_precision=50.0, n_start_nonzero=3
     )
     expected, found = (
         learn_chain(KEY, problem.X, problem.class_of_row, settings, backend)
@@ -42,6 +42,27 @@ def test_a_chain_on_the_device_is_the_chain_on_the_cpu(scan):
     np.testing.assert_allclose(
         expected.chain.trace.log_joint, found.chain.trace.log_joint, rtol=1e-10
     )
+
+
+@on_device
+@pytest.mark.parametrize("scan", ["collapsed", "paper"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype):
+    problem = make_problem(16, 8, 20, seed=4, noise_per_class=True).astype(dtype)
+    arguments = (KEY, 5)
+    (expected, sums), (found, found_sums) = (
+        backend.sweep(
+            *arguments, problem.place(backend), problem.sparse(), problem.parameters, scan
+        )
+        for backend in (NumbaBackend(), HOSTED[0])
+    )
+    assert ((problem.codes != 0) != (expected.to_dense(20) != 0)).sum() > 10  # much was decided
+    np.testing.assert_array_equal(found.row_start, expected.row_start)
+    np.testing.assert_array_equal(found.atom, expected.atom)
+    atol = 1e-10 if dtype is np.float64 else 1e-4
+    np.testing.assert_allclose(found.strength, expected.strength, atol=atol)
+    np.testing.assert_array_equal(found_sums.count, sums.count)
+    np.testing.assert_allclose(found_sums.residual_square, sums.residual_square, atol=10 * atol)
 
 
 @on_device

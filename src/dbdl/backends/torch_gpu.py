@@ -89,7 +89,7 @@ class TorchBackend:
 
     def put(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device."""
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, copy=True)
 
     def to_host(self, array: Tensor) -> NDArray[Any]:
         """Copy an array from the device."""
@@ -224,7 +224,7 @@ class TorchBackend:
         )
         right *= precision.diagonal().sqrt()[:, None]
         right += posterior.natural_mean
-        drawn = atoms.double()
+        drawn = atoms.to(torch.float64, copy=True)
         inverse = inverse_lower_blocks(precision, ATOM_BLOCK)
         for number, first in enumerate(range(0, n_atoms, ATOM_BLOCK)):
             rows = slice(first, min(first + ATOM_BLOCK, n_atoms))
