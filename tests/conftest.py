@@ -62,3 +62,10 @@ def botswana(data_dir):
 def usps(data_dir):
     """USPS digits in their own split: X_train (7291, 256), y_train, X_test (2007, 256), y_test."""
     return load(data_dir, "usps_16x16.npz", "X_train", "y_train", "X_test", "y_test")
+
+
+@pytest.fixture(scope="session")
+def reference(data_dir):
+    """Output of the LC-KSVD authors' code: atoms (570, 504), codes, label atoms, y (1216,)."""
+    names = ("atoms", "codes", "label_atoms", "y")
+    return load(data_dir, "lcksvd1_reference_yaleb.npz", *names)

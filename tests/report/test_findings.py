@@ -7,6 +7,7 @@ import pytest
 from report_problem import digits, fitted, with_mistakes
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
+from dbdl.backends import NumbaBackend
 from dbdl.report.explain import choose_samples, explain
 from dbdl.report.findings import examine, names_of_classes, share_interval
 
@@ -53,7 +54,7 @@ def test_a_chain_alone_is_scored_by_its_own_label_atoms():
     _, _, X, _ = digits()
     model, found = fitted(), examined()
     chain = model.chains_[1]
-    codes = chain.encode(model._rows(X, reset=False), model._coder())
+    codes = chain.encode(model._rows(X, reset=False), model._coder(), NumbaBackend())
     answers = (codes @ chain.label_atoms).argmax(axis=1)
     assert found.chain_accuracy[1] == np.mean(answers == found.true)
 

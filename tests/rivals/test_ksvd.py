@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import load
 from scipy.sparse import csr_matrix
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -218,12 +217,6 @@ def test_a_start_has_no_zero_rows_and_no_copies():
 
 
 # ------------------------------------------------------------------------- the reference on YaleB
-
-
-@pytest.fixture(scope="module")
-def reference(data_dir):
-    """What the LC-KSVD authors' own code learned on YaleB."""
-    return load(data_dir, "lcksvd1_reference_yaleb.npz", "atoms", "codes", "label_atoms", "y")
 
 
 def test_ridge_gives_the_label_atoms_of_the_reference(reference):

@@ -75,4 +75,4 @@ def test_number_of_non_zeros_is_chosen_on_held_out_rows():
     assert model.model_.coder == held_out.coder == held_out.coders[held_out.log_loss.argmin()]
     assert 1 < model.model_.coder.n_nonzero < 28
     fixed = model.set_params(n_nonzero=3, selection="orthogonal").fit(X_TRAIN, Y_TRAIN).model_
-    assert fixed.held_out is None and fixed.coder == ("orthogonal", 3)
+    assert fixed.held_out is None and fixed.coder == ("orthogonal", 3, False)
