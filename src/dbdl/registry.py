@@ -180,8 +180,10 @@ _METHODS = (
         size="n_atoms_per_class",
     ),
     Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
-    Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0)}),
-    Method("logistic", LogisticRegression, "", {"max_iter": 300}, {"C": (10.0, 100.0, 1000.0)}),
+    Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0, 1000.0)}),
+    Method(
+        "logistic", LogisticRegression, "", {"max_iter": 300}, {"C": (10.0, 100.0, 1000.0, 10000.0)}
+    ),
     Method("1-NN", KNeighborsClassifier, "", {"n_neighbors": 1}),
 )
 
