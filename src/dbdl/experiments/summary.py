@@ -122,8 +122,8 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
     if n < 2:
         return np.nan
     variance = differences.var(ddof=1) * (1 / n + test_share)
-    if variance == 0:
-        return float(differences.mean() == 0)
+    if variance < 1e-12:  # equal on all splits: no spread to judge a difference by
+        return 1.0 if abs(differences.mean()) < 1e-6 else np.nan
     return float(2 * student.sf(abs(differences.mean()) / np.sqrt(variance), n - 1))
 
 
