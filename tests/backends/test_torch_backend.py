@@ -122,6 +122,14 @@ def test_many_rows_are_pursued_in_parts(monkeypatch):
 
 
 @on_device
+def test_out_of_memory_says_which_size_would_fit():
+    from dbdl.backends.torch_gpu import what_would_fit
+
+    message = what_would_fit("cuda:0", free=3 * 2**30, total=8 * 2**30)
+    assert "3.0 of 8.0 GiB" in message and "107,374 rows with 1000 atoms" in message
+
+
+@on_device
 def test_tf32_of_the_user_is_put_aside_and_put_back():
     import torch
 

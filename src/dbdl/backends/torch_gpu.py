@@ -38,6 +38,8 @@ from dbdl.model.statistics import AtomSums, UsageSums
 
 #: Pairs of features, and atoms, that one program draws for.
 DRAW_BLOCK = 256
+#: Memory of a chain for each row and atom, as measured at 200,000 rows and 2,000 atoms in float32.
+BYTES_AN_ENTRY = 30
 #: Atoms drawn together by one product.
 ATOM_BLOCK = 384
 #: Features of a row that one program holds.
@@ -108,9 +110,7 @@ class TorchBackend:
 
     def lane(self) -> AbstractContextManager[Any]:
         """Give the calls inside a stream of their own, so that chains overlap."""
-        if not self.device.startswith("cuda"):
-            return nullcontext()
-        return torch.cuda.stream(torch.cuda.Stream(self.device))
+        return _stream(self.device) if self.device.startswith("cuda") else nullcontext()
 
     # -------------------------------------------------------------------------------- the codes
 
@@ -375,6 +375,28 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
         num_warps=n_warps,
     )
     return left, squares.sum(dim=0)
+
+
+@contextmanager
+def _stream(device: str) -> Iterator[None]:
+    try:
+        with torch.cuda.stream(torch.cuda.Stream(device)):
+            yield
+    except torch.cuda.OutOfMemoryError as error:
+        torch.cuda.empty_cache()
+        free, total = torch.cuda.mem_get_info(device)
+        raise MemoryError(what_would_fit(device, free, total)) from error
+
+
+def what_would_fit(device: str, free: int, total: int) -> str:
+    """Say that the memory of a device is used up, and which size would fit (all in bytes)."""
+    n_entries = free // BYTES_AN_ENTRY
+    return (
+        f"{device} has no memory left: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free. A "
+        f"chain needs about {BYTES_AN_ENTRY} bytes for each row and atom in float32, so about "
+        f"{n_entries:,} rows x atoms would fit now: {n_entries // 1000:,} rows with 1000 atoms. "
+        "Use fewer rows, a smaller n_initial_atoms, n_chains=1, or device='cpu'."
+    )
 
 
 @contextmanager
