@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_the_estimator_gives_the_same_classes_on_the_gpu():
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 @pytest.mark.parametrize("scan", ["collapsed", "paper"])
 def test_geweke_on_the_gpu(scan):
-    sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1] / "sampler"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "sampler"))
     from geweke import Sampler, draw_by_steps, draw_from_the_prior, largest, z_scores
     from test_geweke import LARGEST_BY_CHANCE, PRIORS
 

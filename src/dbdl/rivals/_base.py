@@ -89,6 +89,11 @@ class RivalClassifier(ScoreClassifier):
     ) -> Model:
         """Learn from rows and class numbers; every class has a row."""
 
+    def _own_settings(self) -> dict[str, Any]:
+        """Return the parameters that only this method has, by name."""
+        parameters = self.get_params(deep=False)
+        return {name: v for name, v in parameters.items() if name not in RIVAL_CONSTRAINTS}
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from labelled rows.

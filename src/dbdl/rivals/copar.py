@@ -312,17 +312,5 @@ class CoparClassifier(RivalClassifier):
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
     ) -> CoparModel:
         return learn_copar(
-            X,
-            class_of_row,
-            n_classes,
-            n_atoms_per_class=self.n_atoms_per_class,
-            n_shared_atoms=self.n_shared_atoms,
-            penalty=self.penalty,
-            incoherence=self.incoherence,
-            n_iterations=self.n_iterations,
-            start=self.start,
-            rule=self.rule,
-            test_penalty=self.test_penalty,
-            seed=seed,
-            n_threads=n_threads,
+            X, class_of_row, n_classes, **self._own_settings(), seed=seed, n_threads=n_threads
         )

@@ -208,14 +208,5 @@ class DLSIClassifier(RivalClassifier):
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
     ) -> DLSIModel:
         return learn_dlsi(
-            X,
-            class_of_row,
-            n_classes,
-            n_atoms_per_class=self.n_atoms_per_class,
-            penalty=self.penalty,
-            incoherence=self.incoherence,
-            n_iterations=self.n_iterations,
-            start=self.start,
-            seed=seed,
-            n_threads=n_threads,
+            X, class_of_row, n_classes, **self._own_settings(), seed=seed, n_threads=n_threads
         )

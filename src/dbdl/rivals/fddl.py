@@ -346,17 +346,5 @@ class FDDLClassifier(RivalClassifier):
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
     ) -> FDDLModel:
         return learn_fddl(
-            X,
-            class_of_row,
-            n_classes,
-            n_atoms_per_class=self.n_atoms_per_class,
-            penalty=self.penalty,
-            fisher=self.fisher,
-            n_iterations=self.n_iterations,
-            start=self.start,
-            rule=self.rule,
-            test_penalty=self.test_penalty,
-            mean_weight=self.mean_weight,
-            seed=seed,
-            n_threads=n_threads,
+            X, class_of_row, n_classes, **self._own_settings(), seed=seed, n_threads=n_threads
         )
