@@ -1,8 +1,23 @@
 """Discriminative Bayesian dictionary learning (DBDL), and the methods it is compared with."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.estimators.dictionary import BetaProcessDictionary
-from dbdl.registry import Method, methods
+
+if TYPE_CHECKING:
+    from dbdl.registry import Method, methods
 
 __all__ = ["BetaProcessDictionary", "DBDLClassifier", "Method", "methods"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import the registry, and with it every rival, when it is first asked for."""
+    if name in ("Method", "methods"):
+        from dbdl import registry
+
+        return getattr(registry, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
