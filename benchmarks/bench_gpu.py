@@ -29,7 +29,6 @@ from dbdl.estimators._rows import unit_rows
 from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.learn.ensemble import LabelSettings, Task, learn_ensemble
 from dbdl.learn.held_out import Coder
-from dbdl.learn.labels import ridge_label_atoms
 
 N_RUNS, N_WARM = 5, 2
 
@@ -112,7 +111,7 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
 
     def one() -> None:
         learned = learn_chain(make_key(0), X, y, settings, backend)
-        ridge_label_atoms(learned.dictionary.codes, y, n_classes, 0.1, backend)
+        backend.ridge_labels(learned.data, learned.chain.state.codes, learned.dictionary.scale, 0.1)
         found[:] = [learned]
 
     def five() -> None:
@@ -129,7 +128,7 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
     trace = found[0].chain.trace
     watched: Any = Watched(backend)
     learned = learn_chain(make_key(0), X, y, settings, watched)
-    ridge_label_atoms(learned.dictionary.codes, y, n_classes, 0.1, watched)
+    watched.ridge_labels(learned.data, learned.chain.state.codes, learned.dictionary.scale, 0.1)
     n_atoms = int(np.median(trace.n_atoms))
     floors = product_floors(n_rows, n_features, n_atoms, device)
     print(

@@ -7,9 +7,10 @@ import pytest
 from problem import KEY, OFF, make_problem
 
 from dbdl.backends import numba_cpu
-from dbdl.backends.numba_cpu import SUM_ROWS, NumbaBackend
+from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
 from dbdl.model.conditionals import atoms_posterior
+from dbdl.model.statistics import SUM_ROWS
 from dbdl.sampler.gibbs import Options, drop, step
 
 both_backends = pytest.mark.parametrize(
@@ -87,14 +88,13 @@ def test_the_sizes_of_blocks_do_not_matter_beyond_rounding(monkeypatch, scan):
     expected, sizes = run_chain(problem, NumbaBackend(), options)
     small = {
         "SWEEP_ROWS": 36,
-        "SUM_ROWS": 100,
         "ATOM_BLOCK": 16,
         "FEATURE_TILE": 12,
         "SPARSE_TILE": 1,
     }
     for name, size in small.items():
         monkeypatch.setattr(numba_cpu, name, size)
-    found, same_sizes = run_chain(problem, NumbaBackend(), options)
+    found, same_sizes = run_chain(problem, NumbaBackend(block_rows=100), options)
     assert same_sizes == sizes
     assert any((found[name] != expected[name]).any() for name in ("atoms", "strength"))
     for name, array in expected.items():

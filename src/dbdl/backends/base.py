@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,9 +24,9 @@ from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.joint import log_large_terms
 from dbdl.model.priors import AtomPrior, Priors
-from dbdl.model.ridge import ridge
+from dbdl.model.ridge import ridge, solve_ridge
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import AtomSums, UsageSums
+from dbdl.model.statistics import SUM_ROWS, AtomSums, UsageSums, tree_sum
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,34 @@ class Data:
     first_row : ndarray of shape (n_classes,)
         Number of each class's first row: the address of the class's random draws, so that the
         names of the classes and their order do not matter.
+    square : float
+        Squared norms of all rows, summed.
+    offset : int
+        Number of the first of these rows, a multiple of 4: the rows may be a part of many, whose
+        random draws are addressed by their numbers.
     """
 
     X: Floats
     class_of_row: NDArray[np.int64]
     n_rows: NDArray[np.int64]
     first_row: NDArray[np.int64]
+    square: float
+    offset: int = 0
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.n_rows)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.class_of_row)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return int(self.X.shape[1])
 
 
 class Paths(Protocol):
@@ -76,6 +93,15 @@ class Backend(Protocol):
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows (n_samples, n_features) and their class numbers (n_samples,) in place."""
+
+    def hold(self, data: Data) -> Data:
+        """Put rows of NumPy's where the backend's arrays live."""
+
+    def rows(self, data: Data, numbers: NDArray[np.int64]) -> Any:
+        """Return some of the rows by number, as the backend's array."""
+
+    def labels(self, data: Data) -> Data:
+        """Return the labels of the rows (1 at the class, 0 elsewhere) in place of the rows."""
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Any:
         """Codes of the rows by matching pursuit: where a chain starts."""
@@ -149,6 +175,11 @@ class Backend(Protocol):
     ) -> NDArray[np.float64]:
         """Ridge regression on published codes, as `dbdl.model.ridge.ridge`."""
 
+    def ridge_labels(
+        self, data: Data, codes: Any, scale: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression of the labels on ``codes * scale``: (n_atoms, n_classes)."""
+
     def lane(self) -> AbstractContextManager[Any]:
         """Give the calls inside a lane of their own, so that chains overlap."""
 
@@ -169,9 +200,28 @@ class HostBackend:
     Attributes
     ----------
     n_threads : int
+    block_rows : int
+        Rows summed together, a multiple of 32; results depend on it, by rounding alone.
     """
 
     n_threads: int = 1
+    block_rows: int = SUM_ROWS
+
+    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
+        """Put rows and their class numbers in place."""
+        return self.hold(place_rows(X, class_of_row, self.block_rows))
+
+    def hold(self, data: Data) -> Data:
+        """Return the rows: they are where they should be."""
+        return data
+
+    def rows(self, data: Data, numbers: NDArray[np.int64]) -> Floats:
+        """Return some of the rows by number."""
+        return data.X[numbers]
+
+    def labels(self, data: Data) -> Data:
+        """Return the labels of the rows in place of the rows."""
+        return self.hold(label_rows(data))
 
     def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
         """All atoms given codes and noise precision (eq. 8); takes the sums over."""
@@ -244,6 +294,14 @@ class HostBackend:
         """Ridge regression on published codes."""
         return ridge(codes, target, penalty)
 
+    def ridge_labels(
+        self: Any, data: Data, codes: Any, scale: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression of the labels on ``codes * scale``, from sums over the rows."""
+        sums = self.gather(self.labels(data), codes, len(scale), np.ones(data.n_classes))
+        gram = scale[:, np.newaxis] * sums.gram * scale
+        return solve_ridge(gram, scale[:, np.newaxis] * sums.cross, penalty)
+
     def lane(self) -> AbstractContextManager[Any]:
         """Do nothing: threads overlap as they are."""
         return nullcontext()
@@ -261,7 +319,7 @@ class HostBackend:
         return codes
 
 
-def place_rows(X: Floats, class_of_row: NDArray[np.int64]) -> Data:
+def place_rows(X: Floats, class_of_row: NDArray[np.int64], block_rows: int = SUM_ROWS) -> Data:
     """Rows in memory, in the order of C."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
     classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
@@ -270,4 +328,22 @@ def place_rows(X: Floats, class_of_row: NDArray[np.int64]) -> Data:
             f"class numbers must be 0, 1, ... without a gap, got {classes}; number them with "
             "np.unique(y, return_inverse=True)"
         )
-    return Data(np.ascontiguousarray(X), class_of_row, n_rows, first_row)
+    X = np.ascontiguousarray(X)
+    return Data(X, class_of_row, n_rows, first_row, sum_of_squares(X, block_rows))
+
+
+def label_rows(data: Data) -> Data:
+    """Labels in place of rows: 1 at the class, 0 elsewhere, in the dtype of the rows."""
+    labels = np.eye(data.n_classes, dtype=data.X.dtype)[data.class_of_row]
+    return replace(data, X=labels, square=float(data.n_samples))
+
+
+def sum_of_squares(X: Floats, block_rows: int) -> float:
+    """Squared norms of all rows, summed block by block along the tree of all sums over rows."""
+    blocks = block_slices(len(X), block_rows)
+
+    def block(number: int) -> float:
+        rows = X[blocks[number]]
+        return float(np.einsum("ij,ij->", rows, rows, dtype=np.float64))
+
+    return tree_sum(block, len(blocks))

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dbdl._threads import block_slices, even_slices, run_blocks
-from dbdl.backends.base import Data, HostBackend, place_rows
+from dbdl.backends.base import Data, HostBackend
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import Key, Site, fill_logit_bounds, fill_normals, normal, quartered_logit
 from dbdl.model.codes import Scan
@@ -32,8 +32,6 @@ from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 #: multiple of ROWS_OF_A_DRAW: so many rows share a call of the random number generator.
 SWEEP_ROWS = 512
 ROWS_OF_A_DRAW = 4
-#: Rows summed together: large, since each part of the tree holds (n_atoms, n_atoms) numbers.
-SUM_ROWS = 8192
 #: Atoms drawn together by one product, and features of one task at most; features share the
 #: address of a draw in pairs.
 ATOM_BLOCK = 192
@@ -73,10 +71,6 @@ _ATOM, _USAGE, _STRENGTH, _PRIOR = (
 class NumbaBackend(HostBackend):
     """Compiled blocks on ``n_threads`` threads."""
 
-    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
-        """Put rows and their class numbers in place."""
-        return place_rows(X, class_of_row)
-
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         """Codes of the rows by matching pursuit."""
         gram = gram_matrix(atoms, self.n_threads)
@@ -97,7 +91,7 @@ class NumbaBackend(HostBackend):
             return _sweep_block(
                 key,
                 number,
-                rows.start,
+                data.offset + rows.start,
                 data.X[rows],
                 data.class_of_row[rows],
                 codes.row_start[rows.start : rows.stop + 1],
@@ -114,29 +108,50 @@ class NumbaBackend(HostBackend):
                 scan == "paper",
             )
 
-        blocks = even_slices(len(data.X), SWEEP_ROWS, ROWS_OF_A_DRAW)
-        parts = run_blocks(sweep_rows, blocks, self.n_threads)
+        parts = run_blocks(sweep_rows, _sweep_slices(len(data.X), self.block_rows), self.n_threads)
         listed, atom, strength, residual_square = (
             np.concatenate(arrays) for arrays in zip(*parts, strict=True)
         )
         codes = Codes(np.concatenate([[0], np.cumsum(listed)]), atom, strength)
-        return codes, _usage_sums(data, codes, residual_square, len(atoms))
+        return codes, self._usage_sums(data, codes, residual_square, len(atoms))
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
         """Sums of given codes."""
         residual_square = _residual_square(
             data.X, codes.row_start, codes.atom, codes.strength, parameters.atoms
         )
-        return _usage_sums(data, codes, residual_square, parameters.n_atoms)
+        return self._usage_sums(data, codes, residual_square, parameters.n_atoms)
+
+    def _usage_sums(
+        self, data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+    ) -> UsageSums:
+        blocks = block_slices(len(data.X), self.block_rows)
+
+        def block(number: int) -> UsageSums:
+            rows = blocks[number]
+            return UsageSums(
+                *_usage_block(
+                    codes.row_start[rows.start : rows.stop + 1],
+                    codes.atom,
+                    codes.strength,
+                    data.class_of_row[rows],
+                    residual_square[rows],
+                    data.n_classes,
+                    n_atoms,
+                )
+            )
+
+        return tree_sum(block, len(blocks))
 
     def gather(
         self, data: Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
         """Sums for the draw of the atoms."""
         row_weight = class_weight[data.class_of_row]
+        blocks = block_slices(len(data.X), self.block_rows)
         total = tree_sum(
-            self._gather_rows(rows, data, codes, n_atoms, row_weight)
-            for rows in block_slices(len(data.X), SUM_ROWS)
+            lambda number: self._gather_rows(blocks[number], data, codes, n_atoms, row_weight),
+            len(blocks),
         )
         stripes = block_slices(n_atoms, SUM_ATOMS)
         run_blocks(lambda rows: _mirror(total.gram, rows.start, rows.stop), stripes, self.n_threads)
@@ -200,6 +215,19 @@ class NumbaBackend(HostBackend):
         return drawn
 
 
+def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:
+    """Cut rows to sweep them.
+
+    No slice crosses the blocks that are summed: rows may be parted between blocks, and each part
+    still does the same products.
+    """
+    return [
+        slice(block.start + part.start, block.start + part.stop)
+        for block in block_slices(n_rows, block_rows)
+        for part in even_slices(block.stop - block.start, SWEEP_ROWS, ROWS_OF_A_DRAW)
+    ]
+
+
 def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
     """Inner products of the atoms on and above the diagonal: a row's pass only looks ahead."""
     gram = np.empty((len(atoms), len(atoms)), dtype=atoms.dtype)
@@ -234,25 +262,6 @@ def _search_bound(
         parameters.strength_precision[:, np.newaxis] / precision
     )
     return offset, 0.5 * noise**2 / precision
-
-
-def _usage_sums(
-    data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
-) -> UsageSums:
-    return tree_sum(
-        UsageSums(
-            *_usage_block(
-                codes.row_start[rows.start : rows.stop + 1],
-                codes.atom,
-                codes.strength,
-                data.class_of_row[rows],
-                residual_square[rows],
-                data.n_classes,
-                n_atoms,
-            )
-        )
-        for rows in block_slices(len(data.X), SUM_ROWS)
-    )
 
 
 @_compiled

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl import draws
-from dbdl.backends.base import Data, HostBackend, place_rows
+from dbdl.backends.base import Data, HostBackend
 from dbdl.coding.omp import omp
 from dbdl.draws import Key, Site
 from dbdl.model.codes import Scan, sweep_row
@@ -27,7 +27,7 @@ class ReferenceBackend(HostBackend):
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows and their class numbers in place."""
-        return place_rows(np.asarray(X, dtype=np.float64), class_of_row)
+        return super().place(np.asarray(X, dtype=np.float64), class_of_row)
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         """Codes of the rows by matching pursuit."""
@@ -39,6 +39,7 @@ class ReferenceBackend(HostBackend):
         """Draw every row's usage and strengths (eqs. 9 and 10)."""
         dense = codes.to_dense(parameters.n_atoms).astype(np.float64)
         for i, (x, c) in enumerate(zip(data.X, data.class_of_row, strict=True)):
+            place = data.offset + i
             dense[i] = sweep_row(
                 x,
                 dense[i],
@@ -49,7 +50,7 @@ class ReferenceBackend(HostBackend):
                 scan,
                 *(
                     np.array(
-                        [draw(key, int(site), i, birth, number) for birth in parameters.births]
+                        [draw(key, int(site), place, birth, number) for birth in parameters.births]
                     )
                     for draw, site in (
                         (draws.quartered_uniform, Site.USAGE),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,12 +82,22 @@ class TorchBackend:
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
         """Put rows and their class numbers on the device."""
-        host = place_rows(X, class_of_row)
-        classes = self.put(host.class_of_row)
-        one_hot = torch.nn.functional.one_hot(classes, host.n_classes).T.float().contiguous()
-        return DeviceData(
-            self.put(host.X), host.class_of_row, host.n_rows, host.first_row, classes, one_hot
-        )
+        return self.hold(place_rows(X, class_of_row))
+
+    def hold(self, data: Data) -> DeviceData:
+        """Copy rows of NumPy's to the device."""
+        classes = self.put(data.class_of_row)
+        one_hot = torch.nn.functional.one_hot(classes, data.n_classes).T.float().contiguous()
+        placed = vars(data) | {"X": self.put(data.X)}
+        return DeviceData(**placed, class_on_device=classes, one_hot=one_hot)
+
+    def rows(self, data: Any, numbers: NDArray[np.int64]) -> Tensor:
+        """Return some of the rows by number."""
+        return data.X[self.put(numbers)]
+
+    def labels(self, data: Any) -> DeviceData:
+        """Return the labels of the rows in place of the rows."""
+        return replace(data, X=data.one_hot.T.to(data.X.dtype), square=float(data.n_samples))
 
     def put(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device."""
@@ -151,6 +161,7 @@ class TorchBackend:
             self.put(parameters.noise_precision),
             square,
             n_atoms,
+            data.offset,
             USAGE=int(Site.USAGE),
             STRENGTH=int(Site.STRENGTH),
             PRIOR=int(Site.PRIOR_STRENGTH),
@@ -320,13 +331,23 @@ class TorchBackend:
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
-        """Ridge regression on published codes, by the smaller of the two Gram matrices."""
-        C, H = self._dense(codes), self.put(target)
-        few_atoms = C.shape[1] <= C.shape[0]
-        gram = C.T @ C if few_atoms else C @ C.T
+        """Ridge regression on published codes."""
+        return self._solve_ridge(self._dense(codes), self.put(target), penalty)
+
+    def ridge_labels(
+        self, data: Any, codes: Tensor, scale: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        """Ridge regression of the labels on ``codes * scale``."""
+        return self._solve_ridge(codes.double() * self.put(scale), data.one_hot.T.double(), penalty)
+
+    def _solve_ridge(self, codes: Tensor, target: Tensor, penalty: float) -> NDArray[np.float64]:
+        """Solve by the smaller of the two Gram matrices."""
+        few_atoms = codes.shape[1] <= codes.shape[0]
+        gram = codes.T @ codes if few_atoms else codes @ codes.T
         gram.diagonal().add_(penalty)
-        solved = torch.cholesky_solve(C.T @ H if few_atoms else H, torch.linalg.cholesky(gram))
-        return self.to_host(solved if few_atoms else C.T @ solved)
+        right = codes.T @ target if few_atoms else target
+        solved = torch.cholesky_solve(right, torch.linalg.cholesky(gram))
+        return self.to_host(solved if few_atoms else codes.T @ solved)
 
     def _dense(self, codes: csr_matrix) -> Tensor:
         """Put sparse codes on the device as a dense array in float64."""

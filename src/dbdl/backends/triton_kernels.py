@@ -154,16 +154,17 @@ def _at(values, k, place):
     return tl.sum(tl.where(k == place, values, values * 0), axis=0)
 
 
-@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_atoms"])
+@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_atoms", "first_row"])
 def sweep_rows(
     key_0, key_1, sweep, matches, codes, gram, births, class_of_row, selection_logit,
-    strength_precision, noise_precision, residual_square, n_atoms,
+    strength_precision, noise_precision, residual_square, n_atoms, first_row,
     USAGE: tl.constexpr, STRENGTH: tl.constexpr, PRIOR: tl.constexpr, PAPER: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Draw the usage and strengths of one row (eqs. 9 and 10), in place.
 
     matches, codes : (n_rows, n_atoms), of the row's residual and of the row.
+    first_row : number of the first row, the address of its draws.
     gram : (n_atoms, n_atoms); residual_square : (n_rows,), in float64, changed with the code.
     """
     i = tl.program_id(0)
@@ -178,12 +179,13 @@ def sweep_rows(
     c = tl.load(class_of_row + i)
     noise, prior = tl.load(noise_precision + c), tl.load(strength_precision + c)
     logit_pi = tl.load(selection_logit + c * n_atoms + k, mask=inside, other=0.0)
-    u = _quartered_uniform(key_0, key_1, USAGE, i, birth, sweep)
+    place = first_row + i
+    u = _quartered_uniform(key_0, key_1, USAGE, place, birth, sweep)
     threshold = tl.log(u / (1.0 - u))
     threshold = tl.where(inside, threshold, float("inf"))
     wide_norm = norm_square.to(tl.float64)
     if PAPER:
-        fresh, _other = _two_normals(key_0, key_1, PRIOR, i, birth, sweep, 0)
+        fresh, _other = _two_normals(key_0, key_1, PRIOR, place, birth, sweep, 0)
         strength = tl.where(code != 0.0, code.to(tl.float64), fresh / tl.sqrt(prior))
         # log-odds are offset + slope * match of the atom without itself
         offset = logit_pi - 0.5 * noise * strength * strength * wide_norm
@@ -213,7 +215,7 @@ def sweep_rows(
             now = _at(match, k, last).to(tl.float64)
             precision_now = prior + noise * own_norm
             draw, _unused = _two_normals(
-                key_0, key_1, STRENGTH, i, tl.load(births + last), sweep, 0
+                key_0, key_1, STRENGTH, place, tl.load(births + last), sweep, 0
             )
             mean = noise * (now + own_norm * old) / precision_now
             drawn = mean + draw / tl.sqrt(precision_now)

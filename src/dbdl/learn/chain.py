@@ -74,13 +74,13 @@ class ChainSettings:
         return Priors(
             usage_a=half_smallest_class if self.usage_a is None else self.usage_a,
             usage_b=half_smallest_class if self.usage_b is None else self.usage_b,
-            n_atoms=self.n_start(len(data.X)),
+            n_atoms=self.n_start(data.n_samples),
             strength_shape=self.hyper_prior,
             strength_rate=self.hyper_prior,
             noise_shape=self.hyper_prior,
             noise_rate=self.hyper_prior,
             atoms=AtomPrior(
-                float(data.X.shape[1]) if self.atom_precision is None else self.atom_precision
+                float(data.n_features) if self.atom_precision is None else self.atom_precision
             ),
         )
 
@@ -142,10 +142,10 @@ def _learn_chain(
     state, sums = init(
         key,
         data,
-        data.X[rows],
+        backend.rows(data, rows),
         priors,
         backend,
-        n_nonzero=min(settings.n_start_nonzero, len(rows), X.shape[1]),
+        n_nonzero=min(settings.n_start_nonzero, len(rows), data.n_features),
         strength_precision=settings.strength_precision,
         noise_precision=settings.noise_precision,
         selection=settings.start_selection,
@@ -160,17 +160,12 @@ def _learn_chain(
         settings.options,
         backend,
         settings.n_sweeps,
-        least_energy=settings.least_energy * mean_square(X),
+        least_energy=settings.least_energy * data.square / data.n_samples,
         after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
         on_sweep=on_sweep,
     )
     dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
     return LearnedChain(dictionary, chain, data, n_initial_atoms)
-
-
-def mean_square(X: Floats) -> float:
-    """Squared norm of a row, on average: the energy of one sample."""
-    return float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / len(X)
 
 
 def _follow_number_of_atoms(priors: Priors, n_atoms: int) -> Priors:

@@ -172,7 +172,12 @@ class _Learned:
         task, kind = self.task, self.task.labels.kind
         if kind == "recoded":
             recoded = encode_rows(task.X, self.dictionary.atoms, None, coders, self.backend)
-            return [self._ridge(codes) for codes in recoded]
+            return [
+                ridge_label_atoms(
+                    codes, task.class_of_row, task.n_classes, task.labels.penalty, self.backend
+                )
+                for codes in recoded
+            ]
         if kind == "joint":
             assert self.joint_label_atoms is not None
             found = self.joint_label_atoms
@@ -181,14 +186,13 @@ class _Learned:
                 self.key, self.chain, task.settings, task.labels.penalty, self.backend
             )
         else:
-            found = self._ridge(self.dictionary.codes)
+            found = self.backend.ridge_labels(
+                self.chain.data,
+                self.chain.chain.state.codes,
+                self.dictionary.scale,
+                task.labels.penalty,
+            )
         return [found] * len(coders)
-
-    def _ridge(self, codes: csr_matrix) -> NDArray[np.float64]:
-        task = self.task
-        return ridge_label_atoms(
-            codes, task.class_of_row, task.n_classes, task.labels.penalty, self.backend
-        )
 
 
 def _learn(key: Key, task: Task, backend: Backend, on_sweep: OnSweep | None = None) -> _Learned:

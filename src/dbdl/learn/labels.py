@@ -61,13 +61,9 @@ def gibbs_label_atoms(
     dictionary. Returns label atoms (n_atoms, n_classes) for the published codes.
     """
     last, data, dtype = learned.chain.state, learned.data, learned.dictionary.atoms.dtype
-    labels = backend.place(
-        one_hot(data.class_of_row, data.n_classes).astype(dtype), data.class_of_row
-    )
+    labels = backend.labels(data)
     scale = learned.dictionary.scale[:, np.newaxis]
-    start = scale * ridge_label_atoms(
-        learned.dictionary.codes, data.class_of_row, data.n_classes, penalty, backend
-    )
+    start = scale * backend.ridge_labels(data, last.codes, learned.dictionary.scale, penalty)
     parameters = Parameters(
         atoms=backend.put(start.astype(dtype)),
         selection_logit=last.parameters.selection_logit,
@@ -107,6 +103,5 @@ def split_labels(
     norm = np.linalg.norm(features, axis=1).astype(np.float64)
     norm[norm == 0] = 1.0
     atoms = (features / norm[:, np.newaxis]).astype(features.dtype)
-    codes = dictionary.codes.multiply(norm).tocsr().astype(dictionary.codes.dtype)
-    split = replace(dictionary, atoms=atoms, codes=codes, scale=dictionary.scale * norm)
+    split = replace(dictionary, atoms=atoms, scale=dictionary.scale * norm)
     return split, labels / (np.sqrt(weight) * norm[:, np.newaxis])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Self, TypeVar
 
@@ -57,23 +57,27 @@ class UsageSums(_Addable):
     residual_square: Floats
 
 
-Sums = TypeVar("Sums", AtomSums, UsageSums)
+#: Rows summed together, the leaves of the tree: many, since each part of the tree holds
+#: (n_atoms, n_atoms) numbers.
+SUM_ROWS = 8192
+
+Sums = TypeVar("Sums", AtomSums, UsageSums, float)
 
 
-def tree_sum(parts: Iterable[Sums]) -> Sums:
-    """Add ``parts`` along a binary tree over their order, holding few of them at a time.
+def left_half(n_parts: int) -> int:
+    """Return the number of parts in the left half of a tree over ``n_parts``."""
+    return (n_parts + 1) // 2
 
-    The tree depends on the number of parts alone, so any grouping of whole subtrees (threads,
-    shards) rounds in the same way.
+
+def tree_sum(part: Callable[[int], Sums], n_parts: int) -> Sums:
+    """Add ``part(0)``, ``part(1)``, ... along a binary tree, holding few of them at a time.
+
+    The tree halves its parts again and again. Its form depends on their number alone, below any
+    of its nodes too: who holds the rows of a node (a shard) adds them up by themselves, and the
+    sum of all has the same bits.
     """
-    pending: list[tuple[int, Sums]] = []
-    for part in parts:
-        level, total = 0, part
-        while pending and pending[-1][0] == level:
-            total = pending.pop()[1] + total
-            level += 1
-        pending.append((level, total))
-    total = pending.pop()[1]
-    while pending:
-        total = pending.pop()[1] + total
-    return total
+    if n_parts == 1:
+        return part(0)
+    middle = left_half(n_parts)
+    left = tree_sum(part, middle)
+    return left + tree_sum(lambda number: part(middle + number), n_parts - middle)

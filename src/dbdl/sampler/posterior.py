@@ -1,4 +1,4 @@
-"""What a chain publishes: unit atoms, codes to match, and means of the selection probabilities."""
+"""What a chain publishes: unit atoms, and means of the selection probabilities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
@@ -23,16 +22,13 @@ class Dictionary:
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
         Of unit norm.
-    codes : csr_matrix of shape (n_samples, n_atoms)
-        Of the training rows, over these atoms.
     selection_probability : ndarray of shape (n_classes, n_atoms)
         Means of the Beta distributions of eq. 11.
     scale : ndarray of shape (n_atoms,)
-        Norms that the atoms had: codes were multiplied by them.
+        Norms that the atoms had: codes times these are codes over the published atoms.
     """
 
     atoms: Floats
-    codes: csr_matrix
     selection_probability: NDArray[np.float64]
     scale: NDArray[np.float64]
 
@@ -58,17 +54,8 @@ def publish(
             mean = mean + drawn / n_draws
     atoms, scale = backend.unit_atoms(mean, now.atoms)
     beta = selection_posterior(backend.usage(data, state.codes, now).count, data.n_rows, priors)
-    codes = backend.codes_to_host(state.codes)
     return Dictionary(
         atoms=atoms,
-        codes=csr_matrix(
-            (
-                codes.strength * scale[codes.atom].astype(codes.strength.dtype),
-                codes.atom,
-                codes.row_start,
-            ),
-            shape=(codes.n_samples, now.n_atoms),
-        ),
         selection_probability=beta.a / (beta.a + beta.b),
         scale=scale,
     )

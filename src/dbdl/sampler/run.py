@@ -122,7 +122,7 @@ def effective_number(count: NDArray[np.int64]) -> float:
 
 
 def _record(state: State, info: Info, data: Data) -> SweepRecord:
-    n_rows = len(data.X)
+    n_rows = data.n_samples
     return SweepRecord(
         n_atoms=state.parameters.n_atoms,
         effective_atoms=effective_number(info.sums.count),
