@@ -16,12 +16,13 @@ MAY_IMPORT = {
     "draws": set(),
     "model": set(),
     "coding": {"_threads"},
-    "backends": {"model", "coding", "draws", "_threads"},
+    "rows": {"model", "_threads"},
+    "backends": {"model", "coding", "rows", "draws", "_threads"},
     "sampler": {"model", "backends", "draws", "_threads"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "draws", "_threads",
+        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
     },
-    "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
+    "learn": {"sampler", "model", "backends", "coding", "rows", "draws", "_threads"},
     "rivals": {"estimators", "learn", "model", "backends", "coding", "draws", "_threads"},
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "estimators", "learn", "backends"},
@@ -33,7 +34,7 @@ MAY_IMPORT = {
     "persistence": {"_files", "dbdl"},  # dbdl: for its version
 }  # fmt: skip
 
-HEAVY = {"torch", "dask", "matplotlib.pyplot"}
+HEAVY = {"torch", "dask", "distributed", "matplotlib.pyplot"}
 
 
 def room_of(path):

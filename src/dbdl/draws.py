@@ -124,6 +124,13 @@ def uniform(key, site, place, birth, sweep):
     return two_uniforms(key, site, place, birth, sweep)[0]
 
 
+@_compiled
+def fill_uniforms(key, site, places, births, sweep, out):
+    """Fill ``out`` (n,) with the uniforms of so many places and births."""
+    for i in range(len(out)):
+        out[i] = two_uniforms(key, site, places[i], births[i], sweep)[0]
+
+
 @_inlined
 def _log(x):
     """Natural logarithm of a positive, normal double, without branches.
@@ -347,6 +354,16 @@ def fill_logit_betas(key, place, births, sweep, a, b, out):
     fill_log_gammas(key, _NOT_SELECTION, place, births, sweep, b, other)
     for k in range(len(out)):
         out[k] -= other[k]
+
+
+def uniforms(
+    key: Key, site: int, places: NDArray[np.int64] | int, births: NDArray[np.int64] | int
+) -> NDArray[np.float64]:
+    """Return uniforms for places and births, of which one may be a number, before any sweep."""
+    places, births = np.broadcast_arrays(places, births)
+    out = np.empty(places.shape)
+    fill_uniforms(key, int(site), places.astype(np.int64), births.astype(np.int64), 0, out)
+    return out
 
 
 def normals(

@@ -2,28 +2,93 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
 
 from dbdl.backends.base import Backend
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
+from dbdl.backends.sharded import Engine, InTurn, ShardedBackend
+from dbdl.rows.lazy import LazyRows
+from dbdl.rows.readers import DaskRows
 
 #: Every backend on this machine by name. The tests walk this table and hold each to the reference.
 BACKENDS: dict[str, type[Backend]] = {"reference": ReferenceBackend, "numba": NumbaBackend}
 
-__all__ = ["BACKENDS", "Backend", "NumbaBackend", "ReferenceBackend", "make_backend"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Engine",
+    "NumbaBackend",
+    "ReferenceBackend",
+    "make_backend",
+    "make_engine",
+]
 
 
-def make_backend(device: str = "cpu", n_threads: int = 1) -> Backend:
+def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None = None) -> Backend:
     """Return the backend of a device.
 
     Parameters
     ----------
     device : str
-        "cpu"; "cuda", "cuda:1", ... for a GPU; "auto" for a GPU where there is one.
+        "cpu"; "cuda", "cuda:1", ... for a GPU; "auto" for a GPU where there is one. With "dask:"
+        before it, the device of a cluster's workers; without an engine that means the CPU here.
     n_threads : int
         Threads on the CPU.
+    engine : Engine, optional
+        Where the parts of rows are that are not in memory here (see `make_engine`).
     """
+    on_cluster, device = _split(device)
+    if engine is not None:
+        in_turn = isinstance(engine, InTurn)
+        inner = _backend_here(device, n_threads) if in_turn else _backend_of_workers(device)
+        return ShardedBackend(n_threads, inner=inner, engine=engine)
+    return NumbaBackend(n_threads) if on_cluster else _backend_here(device, n_threads)
+
+
+def make_engine(rows: Any, device: str) -> Engine | None:
+    """Return where the parts of rows are; None for rows in memory that stay there."""
+    on_cluster, _ = _split(device)
+    if isinstance(rows, np.ndarray) and not on_cluster:
+        return None
+    client = _current_client()
+    collection = isinstance(rows, LazyRows) and isinstance(rows.reader, DaskRows)
+    if client is not None and (on_cluster or collection):
+        from dbdl.backends.dask_cluster import DaskEngine
+
+        return DaskEngine(client)
+    if on_cluster:
+        raise ValueError(
+            f"device={device!r} needs a Dask cluster, and there is none. Install the extra with "
+            "pip install 'dbdl[dask]' and start one: from dask.distributed import Client; "
+            "client = Client()"
+        )
+    return InTurn()
+
+
+def _split(device: str) -> tuple[bool, str]:
+    """Whether a device is that of a cluster's workers, and which."""
+    place, _, rest = device.partition(":")
+    return (True, rest or "cpu") if place == "dask" else (False, device)
+
+
+def _current_client() -> Any:
+    """Return the client of Dask in use; Dask is not imported to find out."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client
+
+    try:
+        return Client.current()
+    except ValueError:
+        return None
+
+
+def _backend_here(device: str, n_threads: int) -> Backend:
     if device == "auto":
         device = "cuda" if _gpu_problem("cuda") is None else "cpu"
     if device == "cpu":
@@ -35,10 +100,29 @@ def make_backend(device: str = "cpu", n_threads: int = 1) -> Backend:
     return TorchBackend(n_threads, device)
 
 
+def _backend_of_workers(device: str) -> Backend:
+    if device in ("cpu", "auto"):
+        return NumbaBackend()
+    if (problem := _name_problem(device)) is not None:
+        raise ValueError(f"device={device!r} of the workers cannot be used: {problem}")
+    from dbdl.backends.torch_gpu import TorchBackend
+
+    return TorchBackend(1, device)
+
+
+def _name_problem(device: str) -> str | None:
+    if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
+        return None
+    return (
+        "expected 'cpu', 'auto', 'cuda' or 'cuda:N' with the number of a GPU, or one of them with "
+        "'dask:' before it"
+    )
+
+
 def _gpu_problem(device: str) -> str | None:
     """Say what stands in the way of a device, and what to do; None if nothing does."""
-    if device != "cuda" and not (device.startswith("cuda:") and device[5:].isdigit()):
-        return "expected 'cpu', 'auto', 'cuda' or 'cuda:N' with the number of a GPU"
+    if (problem := _name_problem(device)) is not None:
+        return problem
     for package in ("torch", "triton"):
         if find_spec(package) is None:
             return f"{package} is not installed; install the extra with pip install 'dbdl[gpu]'"

@@ -28,6 +28,8 @@ from dbdl.model.ridge import ridge, solve_ridge
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, AtomSums, UsageSums, tree_sum
 
+ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was made."
+
 
 @dataclass(frozen=True)
 class Data:
@@ -91,7 +93,7 @@ class Backend(Protocol):
     def n_threads(self) -> int:
         """Number of threads that the backend uses."""
 
-    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
+    def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows (n_samples, n_features) and their class numbers (n_samples,) in place."""
 
     def hold(self, data: Data) -> Data:
@@ -192,6 +194,9 @@ class Backend(Protocol):
     def codes_to_host(self, codes: Any) -> Codes:
         """Return codes as NumPy arrays."""
 
+    def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
+        """Put codes of NumPy's where the backend's arrays live."""
+
 
 @dataclass(frozen=True)
 class HostBackend:
@@ -271,7 +276,7 @@ class HostBackend:
         """Log density of usage, selection probabilities and atoms."""
         return log_large_terms(parameters, sums, data.n_rows, priors)
 
-    def keep(self, codes: Codes, kept: NDArray[np.intp], n_atoms: int) -> Codes:
+    def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
         """Codes over the atoms in ``kept`` alone."""
         return codes.keep(kept, n_atoms)
 
@@ -316,6 +321,10 @@ class HostBackend:
 
     def codes_to_host(self, codes: Codes) -> Codes:
         """Return the codes: they are NumPy's."""
+        return codes
+
+    def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
+        """Return the codes: they are where they should be."""
         return codes
 
 

@@ -114,6 +114,10 @@ class TorchBackend:
         atom = self.to_host(used.nonzero()[:, 1].to(torch.int32))
         return Codes(row_start.astype(np.int64), atom, self.to_host(codes[used]))
 
+    def codes_from_host(self, data: Any, codes: Codes, n_atoms: int) -> Tensor:
+        """Copy codes to the device."""
+        return self._dense(codes.row_start, codes.atom, codes.strength, n_atoms, data.X.dtype)
+
     def keep(self, codes: Tensor, kept: NDArray[np.intp], n_atoms: int) -> Tensor:
         """Codes over the atoms in ``kept`` alone."""
         return codes[:, self.put(kept)].contiguous()
@@ -332,7 +336,8 @@ class TorchBackend:
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
         """Ridge regression on published codes."""
-        return self._solve_ridge(self._dense(codes), self.put(target), penalty)
+        dense = self._dense(codes.indptr, codes.indices, codes.data, codes.shape[1], torch.float64)
+        return self._solve_ridge(dense, self.put(target), penalty)
 
     def ridge_labels(
         self, data: Any, codes: Tensor, scale: NDArray[np.float64], penalty: float
@@ -349,12 +354,20 @@ class TorchBackend:
         solved = torch.cholesky_solve(right, torch.linalg.cholesky(gram))
         return self.to_host(solved if few_atoms else codes.T @ solved)
 
-    def _dense(self, codes: csr_matrix) -> Tensor:
-        """Put sparse codes on the device as a dense array in float64."""
-        rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
-        dense = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
-        place = self.put(rows), self.put(codes.indices.astype(np.int64))
-        return dense.index_put_(place, self.put(codes.data.astype(np.float64)))
+    def _dense(
+        self,
+        row_start: NDArray[Any],
+        atom: NDArray[Any],
+        strength: Floats,
+        n_atoms: int,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """Put sparse codes on the device as a dense array."""
+        n_rows = len(row_start) - 1
+        dense = torch.zeros(n_rows, n_atoms, dtype=dtype, device=self.device)
+        rows = np.repeat(np.arange(n_rows), np.diff(row_start))
+        place = self.put(rows), self.put(atom.astype(np.int64))
+        return dense.index_put_(place, self.put(strength).to(dtype))
 
 
 def inverse_lower_blocks(precision: Tensor, size: int) -> Tensor:

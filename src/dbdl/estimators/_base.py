@@ -9,21 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from dbdl._threads import resolve_n_jobs
-from dbdl.backends import Backend, make_backend
+from dbdl.backends import Backend, Engine, make_backend, make_engine
 from dbdl.backends.numba_cpu import _sweep_block
+from dbdl.backends.sharded import InTurn
+from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin
 from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
 from dbdl.model.state import Floats
+from dbdl.model.statistics import SUM_ROWS
+from dbdl.rows.lazy import LazyRows, lazy_rows
+from dbdl.rows.readers import is_dask
 
 logger = logging.getLogger("dbdl")
 
@@ -59,6 +69,42 @@ class DictionaryEstimator(
     """Base of the estimators: everything but what is learned from labels."""
 
     chains_: list[Member]
+
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
+        """Rows as `RowEstimator` has them, or rows that are read in parts (to learn from)."""
+        lazy = lazy_rows(X, normalize=self.normalize) if reset else None
+        return super()._rows(X, reset=reset) if lazy is None else self._note(lazy)
+
+    def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+        """Rows to learn from, as `_rows`, and their labels."""
+        lazy = lazy_rows(X, normalize=self.normalize)
+        if lazy is None:
+            return super()._labelled_rows(X, y)
+        labels = column_or_1d(y.compute() if is_dask(y) else y, warn=True)  # type: ignore[union-attr]
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(lazy, labels)
+        return self._note(lazy), labels
+
+    def _note(self, lazy: LazyRows) -> LazyRows:
+        """Take note of the features of rows that are read in parts."""
+        self.n_features_in_ = lazy.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if (names := getattr(lazy.reader, "columns", None)) is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        return lazy
+
+    def _check_not_all_zero(self, X: Any) -> None:
+        if isinstance(X, np.ndarray):  # rows that are read in parts: found out as they are read
+            super()._check_not_all_zero(X)
+
+    def _in_parts(self, X: Any) -> tuple[Any, Engine | None]:
+        """Rows in the parts that they will be read in, and where that happens."""
+        engine = make_engine(X, self.device)
+        if isinstance(X, LazyRows) and not isinstance(engine, InTurn):
+            from dbdl.backends.dask_cluster import aligned
+
+            X = aligned(X, SUM_ROWS)
+        return X, engine
 
     def _chain_settings(self) -> ChainSettings:
         fields = ChainSettings.__dataclass_fields__
@@ -97,6 +143,7 @@ class DictionaryEstimator(
         codes = [chain.encode(X, self._coder(), backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
+    @by_blocks
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Sparse codes of rows over the atoms.
 
@@ -133,7 +180,7 @@ class DictionaryEstimator(
 
     def _say_if_compiling(self) -> None:
         """Say so when this fit will first compile the kernels, which takes a while."""
-        if self.device == "cpu" and not compiled_before(_sweep_block):
+        if not self.device.startswith("cuda") and not compiled_before(_sweep_block):
             logger.warning("dbdl: compiling its kernels, once; later fits start at once")
 
 

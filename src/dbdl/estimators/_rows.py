@@ -12,8 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from dbdl.backends.base import ALL_ZERO
+from dbdl.estimators._lazy import by_blocks
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.state import Floats
+from dbdl.rows.lazy import unit_rows as unit_rows
 
 ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
@@ -38,9 +41,7 @@ class RowEstimator(BaseEstimator):
 
     def _check_not_all_zero(self, X: Floats) -> None:
         if not X.any():
-            raise ValueError(
-                "every row of X is zero: there is nothing to learn. Check how X was made."
-            )
+            raise ValueError(ALL_ZERO)
 
     def _scaled(self, X: Floats) -> Floats:
         return unit_rows(X) if self.normalize else X
@@ -68,6 +69,7 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
             )
         return rows, class_of_row
 
+    @by_blocks
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class with the highest score for each row.
 
@@ -84,6 +86,7 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[number]
 
+    @by_blocks
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities: softmax of the scores over a temperature fitted on held-out rows.
 
@@ -112,14 +115,3 @@ def decode(codes: Any, atoms: Floats) -> Floats:
         )
     rows = codes @ atoms
     return rows.toarray() if issparse(rows) else rows
-
-
-def unit_rows(X: Floats) -> Floats:
-    """Rows divided by their norms; zero rows stay. Large and small scales do not overflow."""
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    largest[largest == 0] = 1.0
-    scaled = X / largest
-    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
-    norm[norm == 0] = 1.0
-    unit: Floats = np.ascontiguousarray(scaled / norm)
-    return unit

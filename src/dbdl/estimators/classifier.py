@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
+from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.estimators._rows import ScoreClassifier
 from dbdl.learn.ensemble import (
@@ -23,6 +25,7 @@ from dbdl.learn.ensemble import (
 )
 from dbdl.learn.held_out import SELECTIONS, Coder, every_coder, lengths_for
 from dbdl.model.state import Floats
+from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.run import Trace
 
 
@@ -290,11 +293,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        X, class_of_row = self._rows_and_classes(X, y)
+        rows, class_of_row = self._rows_and_classes(X, y)
+        rows, engine = self._in_parts(rows)
+        if engine is not None and self.classifier in ("recoded", "joint"):
+            raise ValueError(
+                f"classifier={self.classifier!r} needs all rows in memory; for rows that are read "
+                "in parts or live on a cluster use 'ridge' or 'gibbs'"
+            )
         self._say_if_compiling()
         n_threads = resolve_n_jobs(self.n_jobs)
         progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
-        task = self._choose(X, class_of_row, n_threads)
+        task = replace(self._choose(rows, class_of_row, n_threads), engine=engine)
         members = learn_ensemble(task, self._coder(), n_threads, progress)
         self._publish(members)
         self.selection_probability_ = np.hstack([m.selection_probability for m in members])
@@ -306,7 +315,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         progress.end()
         return self
 
-    def _choose(self, X: Floats, class_of_row: NDArray[np.int64], n_threads: int) -> Task:
+    def _choose(
+        self, X: Floats | LazyRows, class_of_row: NDArray[np.int64], n_threads: int
+    ) -> Task:
         """Choose on held-out rows what is left to them, and fit the temperature."""
         coders = self._coders(X.shape[1])
         weights: tuple[Any, ...] = (self.label_weight,)
@@ -347,6 +358,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         means = (False, True) if self.path_average == "auto" else (bool(self.path_average),)
         return every_coder(lengths, rules, means)
 
+    @by_blocks
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of rows: their codes times the label atoms.
 

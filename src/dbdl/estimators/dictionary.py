@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from dbdl._threads import resolve_n_jobs
+from dbdl.backends import make_backend
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
@@ -140,16 +142,17 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         -------
         self : BetaProcessDictionary
         """
-        X = self._rows(X, reset=True)
-        self._check_not_all_zero(X)
+        rows = self._rows(X, reset=True)
+        self._check_not_all_zero(rows)
+        rows, engine = self._in_parts(rows)
         self._say_if_compiling()
         progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
         learned = learn_chain(
             make_key(self._seed()),
-            X,
-            np.zeros(len(X), dtype=np.int64),
+            rows,
+            np.zeros(len(rows), dtype=np.int64),
             self._chain_settings(),
-            self._backend(),
+            make_backend(self.device, resolve_n_jobs(self.n_jobs), engine),
             lambda record: progress(0, record),
         )
         dictionary, trace = learned.dictionary, learned.chain.trace
@@ -161,6 +164,6 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:
-            self.n_nonzero_ = self._fixed_n_nonzero(X.shape[1])
+            self.n_nonzero_ = self._fixed_n_nonzero(rows.shape[1])
         progress.end()
         return self

@@ -15,6 +15,7 @@ from dbdl.draws import Key
 from dbdl.model.codes import Scan
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.state import Floats
+from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.gibbs import Options, drop, init
 from dbdl.sampler.posterior import Dictionary, publish
 from dbdl.sampler.run import Chain, SweepRecord, run
@@ -109,7 +110,7 @@ class LearnedChain:
 
 def learn_chain(
     key: Key,
-    X: Floats,
+    X: Floats | LazyRows,
     class_of_row: NDArray[np.int64],
     settings: ChainSettings,
     backend: Backend,
@@ -122,7 +123,7 @@ def learn_chain(
 
 def _learn_chain(
     key: Key,
-    X: Floats,
+    X: Floats | LazyRows,
     class_of_row: NDArray[np.int64],
     settings: ChainSettings,
     backend: Backend,

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._threads import run_blocks
-from dbdl.backends import Backend, NumbaBackend, make_backend
+from dbdl.backends import Backend, Engine, NumbaBackend, make_backend
+from dbdl.backends.sharded import InTurn
 from dbdl.coding.omp import gram_matrix
 from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
-from dbdl.learn.held_out import Coder, HeldOutChoice, choose, stratified_folds
+from dbdl.learn.held_out import Coder, Fold, HeldOutChoice, choose, stratified_folds
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.model.state import Floats
+from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SweepRecord, Trace
 
@@ -35,7 +37,7 @@ PILOT_ROWS = 4000
 PILOT_CHAINS = 5
 FEW_ROWS = 600
 PILOT_CHAINS_OF_MANY_ROWS = 2
-#: Chains that share a GPU: while one waits for the host, the others use it.
+#: Chains that share a GPU or a cluster: while one waits for the host, the others use it.
 LANES_OF_A_DEVICE = 5
 #: Number of the first chain's key: those before belong to folds and pilot chains.
 FIRST_CHAIN = 1000
@@ -68,20 +70,23 @@ class Task:
     n_chains : int
     device : str
         See `dbdl.backends.make_backend`.
+    engine : Engine, optional
+        Where the rows are that are not in memory (``X`` is then a `dbdl.rows.LazyRows`).
     """
 
     seed: int
-    X: Floats
+    X: Floats | LazyRows
     class_of_row: Classes
     n_classes: int
     settings: ChainSettings
     labels: LabelSettings
     n_chains: int
     device: str = "cpu"
+    engine: Engine | None = None
 
     def of_rows(self, rows: NDArray[np.int64]) -> Task:
-        """Return the task of learning from some of the rows."""
-        return replace(self, X=self.X[rows], class_of_row=self.class_of_row[rows])
+        """Return the task of learning from some of the rows, in memory."""
+        return replace(self, X=self.X[rows], class_of_row=self.class_of_row[rows], engine=None)
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,8 @@ class _Learned:
         """Label atoms for each coder; they depend on it only where rows are coded anew."""
         task, kind = self.task, self.task.labels.kind
         if kind == "recoded":
-            recoded = encode_rows(task.X, self.dictionary.atoms, None, coders, self.backend)
+            X = np.asarray(task.X)
+            recoded = encode_rows(X, self.dictionary.atoms, None, coders, self.backend)
             return [
                 ridge_label_atoms(
                     codes, task.class_of_row, task.n_classes, task.labels.penalty, self.backend
@@ -200,7 +206,7 @@ def _learn(key: Key, task: Task, backend: Backend, on_sweep: OnSweep | None = No
         chain = learn_chain(key, task.X, task.class_of_row, task.settings, backend, on_sweep)
         return _Learned(key, task, chain, chain.dictionary, None, backend)
     n_features, weight, settings = task.X.shape[1], task.labels.weight, task.settings
-    rows = append_labels(task.X, task.class_of_row, task.n_classes, weight)
+    rows = append_labels(np.asarray(task.X), task.class_of_row, task.n_classes, weight)
     if settings.atom_precision is None:
         settings = replace(settings, atom_precision=float(n_features))
     chain = learn_chain(key, rows, task.class_of_row, settings, backend, on_sweep)
@@ -221,8 +227,13 @@ def choose_on_held_out_rows(
     if not folds:
         return None
     few = len(task.X) <= FEW_ROWS
+    taking_part = np.union1d(folds[0].learn, folds[0].held_out)
+    pilot = pilot.of_rows(taking_part)
+    folds = [Fold(*(np.searchsorted(taking_part, rows) for rows in fold)) for fold in folds]
     n_chains = min(task.n_chains, PILOT_CHAINS if few else PILOT_CHAINS_OF_MANY_ROWS)
     runs = [(number, chain) for number in range(len(folds)) for chain in range(n_chains)]
+
+    X = np.asarray(pilot.X)
 
     def score(run: tuple[int, int]) -> list[NDArray[np.float64]]:
         number, chain = run
@@ -232,16 +243,16 @@ def choose_on_held_out_rows(
         with backend.lane():
             learned = _learn(key, pilot.of_rows(fold.learn), backend)
             atoms = learned.dictionary.atoms
-            codes = encode_rows(task.X[fold.held_out], atoms, None, coders, backend)
+            codes = encode_rows(X[fold.held_out], atoms, None, coders, backend)
             return [c @ w for c, w in zip(codes, learned.label_atoms(coders), strict=True)]
 
     results = run_blocks(score, runs, _n_lanes(task, n_threads))
-    scores = [np.zeros((len(task.X), task.n_classes)) for _ in coders]
+    scores = [np.zeros((len(X), task.n_classes)) for _ in coders]
     for (number, _), parts in zip(runs, results, strict=True):
         for total, part in zip(scores, parts, strict=True):
             total[folds[number].held_out] += part / n_chains
     rows = np.concatenate([fold.held_out for fold in folds])
-    return choose(coders, [s[rows] for s in scores], task.class_of_row[rows])
+    return choose(coders, [s[rows] for s in scores], pilot.class_of_row[rows])
 
 
 def learn_ensemble(
@@ -259,7 +270,8 @@ def learn_ensemble(
     def learn(run: tuple[int, int]) -> Member:
         number, threads = run
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
-        key, backend = make_key(task.seed, FIRST_CHAIN + number), make_backend(task.device, threads)
+        key = make_key(task.seed, FIRST_CHAIN + number)
+        backend = make_backend(task.device, threads, task.engine)
         with backend.lane():
             return learn_member(key, task, coder, backend, follow)
 
@@ -275,4 +287,5 @@ def learn_ensemble(
 
 def _n_lanes(task: Task, n_threads: int) -> int:
     """Chains that are learned at the same time."""
-    return n_threads if task.device == "cpu" else max(n_threads, LANES_OF_A_DEVICE)
+    here = task.device == "cpu" and (task.engine is None or isinstance(task.engine, InTurn))
+    return n_threads if here else max(n_threads, LANES_OF_A_DEVICE)

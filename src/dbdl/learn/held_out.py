@@ -20,7 +20,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from dbdl.coding.omp import Selection
-from dbdl.draws import Key, Site, uniform
+from dbdl.draws import Key, Site, uniforms
 
 Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -83,7 +83,7 @@ def stratified_folds(
     Of more than ``most_rows`` rows, a part in proportion takes part.
     """
     rank = np.empty(len(class_of_row), dtype=np.int64)
-    draw = np.array([uniform(key, int(Site.FOLD), i, 0, 0) for i in range(len(class_of_row))])
+    draw = uniforms(key, Site.FOLD, np.arange(len(class_of_row)), 0)
     share = min(1.0, most_rows / len(class_of_row))
     taking_part = np.zeros(len(class_of_row), dtype=bool)
     fold_of_row = np.empty(len(class_of_row), dtype=np.int64)

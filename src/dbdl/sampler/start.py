@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.backends.base import Data
-from dbdl.draws import Key, Site, uniform
+from dbdl.draws import Key, Site, uniforms
 
 Rows = NDArray[np.int64]
 
@@ -46,4 +46,4 @@ def rows_without_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
 
 
 def _uniforms(key: Key, place: int, n: int) -> NDArray[np.float64]:
-    return np.array([uniform(key, int(Site.START_ATOM), place, j, 0) for j in range(n)])
+    return uniforms(key, Site.START_ATOM, place, np.arange(n))

@@ -1,0 +1,176 @@
+"""The engine of a cluster: what parts of rows do becomes tasks of Dask.
+
+Tasks are pure: each is a function of values and of other tasks, draws are addressed, and nothing
+is changed in place. A worker that dies takes results with it; Dask finds them again from the
+tasks that made them, on the workers that are left, with the same bits. Rows are read, or computed
+from the user's collection, where they are needed and stay there; a sweep sends the parameters out
+and brings sums back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from distributed import Client, Future, KilledWorker
+from distributed.client import FutureCancelledError
+
+from dbdl.backends.base import Backend, Data
+from dbdl.backends.sharded import Node, Part, Rows, cut, cut_at, open_part
+from dbdl.rows import LazyRows, Preparation
+from dbdl.rows.readers import DaskRows
+
+logger = logging.getLogger("dbdl")
+
+#: Parts for each thread of the cluster, so that unequal parts even out.
+PARTS_A_THREAD = 2
+#: Seconds after which a cluster without workers is given up. Of a scheduler that does not answer
+#: Dask itself says so after its own time for connections, 30 seconds unless configured.
+LOST_AFTER = 60.0
+#: Seconds between two looks at the cluster while a result is waited for.
+LOOK_EVERY = 2.0
+#: Times that a task is tried again whose workers died.
+MOST_RETRIES = 10
+
+
+class ClusterLostError(RuntimeError):
+    """The cluster is gone; what to do is in the message."""
+
+
+@dataclass(frozen=True)
+class DaskEngine:
+    """Tasks on the workers of a client.
+
+    Attributes
+    ----------
+    client : distributed.Client
+    lost_after : float
+        Seconds after which a cluster without workers is given up.
+    """
+
+    client: Client
+    lost_after: float = LOST_AFTER
+    _held: dict[Any, Future] = field(default_factory=dict, repr=False, compare=False)
+
+    def nodes(self, source: Rows, block_rows: int) -> list[Node]:
+        """Cut as the chunks of a collection are, or into a few parts for each thread."""
+        n_blocks = -(-source.shape[0] // block_rows)
+        if not isinstance(source, LazyRows) or not isinstance(source.reader, DaskRows):
+            return cut(n_blocks, PARTS_A_THREAD * max(self._n_threads(), 1))
+        bounds = np.cumsum(source.reader.array.chunks[0])[:-1]
+        return cut_at(n_blocks, [int(bound) // block_rows for bound in bounds])
+
+    def hold(self, inner: Backend, part: Part) -> Future:
+        """Read the rows of a part where they will stay; chains share them."""
+        key = id(part.source), part.rows.start, part.rows.stop
+        if key not in self._held:
+            self._held[key] = self._read(inner, part)
+        return self._held[key]
+
+    def _read(self, inner: Backend, part: Part) -> Future:
+        source: Any = part.source
+        empty = replace(part, source=_no_rows(source))
+        if isinstance(source, np.ndarray):
+            return self.run(_fill, inner, empty, source[part.rows], None)
+        if isinstance(source.reader, DaskRows):
+            raw = self.client.compute(source.reader.array[part.rows])
+            return self.run(_fill, inner, empty, raw, source.prepare)
+        return self.run(open_part, inner, part)
+
+    def share(self, value: Any) -> Future:
+        """Send a value out once; workers hand it on to each other."""
+        return self.run(_itself, value)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Make a task of a function; arguments may be tasks."""
+        if self.client.status not in ("running", "connecting"):
+            raise ClusterLostError(self._what_is_lost())
+        name = getattr(function, "__name__", type(function).__name__).strip("_")
+        with warnings.catch_warnings():  # parameters are as large as they are
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.client.submit(
+                function, *arguments, key=f"dbdl-{name}-{uuid4().hex}", pure=False
+            )
+
+    def fetch(self, handle: Future) -> Any:
+        """Wait for the value of a task, for as long as there is a cluster that works on it."""
+        last_seen, n_retries = time.monotonic(), 0
+        while True:
+            try:
+                return handle.result(timeout=LOOK_EVERY)
+            except TimeoutError:
+                if self._n_threads() > 0:
+                    last_seen = time.monotonic()
+                elif time.monotonic() - last_seen > self.lost_after:
+                    raise ClusterLostError(self._what_is_lost()) from None
+            except KilledWorker as error:
+                n_retries += 1
+                if n_retries > MOST_RETRIES:
+                    raise ClusterLostError(
+                        f"a task took {n_retries} workers with it: {error}. Look at the workers' "
+                        "logs; most often they have too little memory."
+                    ) from error
+                self.client.retry([handle])
+            except (CancelledError, FutureCancelledError, OSError) as error:
+                raise ClusterLostError(self._what_is_lost()) from error
+
+    def _n_threads(self) -> int:
+        """Return the number of threads of all workers, 0 if nobody answers."""
+        scheduler = self.client.scheduler
+        if self.client.status != "running" or scheduler is None:
+            return 0
+        try:
+            threads = self.client.sync(scheduler.ncores, callback_timeout=LOOK_EVERY)
+            return sum(threads.values())
+        except (TimeoutError, OSError):
+            return 0
+
+    def _what_is_lost(self) -> str:
+        lost = "has no worker left" if self.client.status == "running" else "does not answer"
+        return (
+            f"the Dask cluster at {self.client.scheduler.address if self.client.scheduler else '?'}"
+            f" {lost} (waited {self.lost_after:g} s). Start it again; a fit with checkpoint=... "
+            "goes on from the last checkpoint when it is called again."
+        )
+
+
+def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
+    """Return rows of a collection in chunks of whole blocks, with a word if they were not."""
+    reader = rows.reader
+    if not isinstance(reader, DaskRows):
+        return rows
+    bounds = np.cumsum(reader.array.chunks[0])[:-1]
+    if not (bounds % block_rows).any():
+        return rows
+    n_chunks = reader.array.numblocks[0]
+    n_blocks = -(-reader.shape[0] // block_rows)
+    height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))
+    logger.warning(
+        "dbdl: chunks of X are brought to multiples of %d rows (%d each), so that results do not "
+        "depend on them; rechunk({0: %d}) beforehand saves the work",
+        block_rows,
+        height,
+        height,
+    )
+    return replace(rows, reader=replace(reader, array=reader.array.rechunk({0: height})))
+
+
+def _fill(inner: Backend, part: Part, raw: Any, prepare: Preparation | None) -> Data:
+    rows = np.asarray(raw)
+    return inner.hold(part.filled(rows if prepare is None else prepare(rows, part.rows.start)))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _no_rows(source: Rows) -> Rows:
+    """Stand-in for rows that travel on their own."""
+    return np.empty((0, source.shape[1]), dtype=source.dtype)

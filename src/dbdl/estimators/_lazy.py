@@ -1,0 +1,69 @@
+"""Methods of an estimator on rows that are not in memory.
+
+A Dask collection gives a Dask array back, block by block and not before it is asked for; other
+rows that are read in parts are walked through.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse, vstack
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from dbdl._threads import block_slices
+from dbdl.rows.lazy import WALK_ROWS
+from dbdl.rows.readers import dask_columns_in_one_chunk, is_dask, reader_of
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by_blocks(method: Method) -> Method:
+    """Let a method of rows alone take rows that are not in memory."""
+
+    @wraps(method)
+    def wrapper(self: Any, X: Any) -> Any:
+        if is_dask(X):
+            check_is_fitted(self)
+            if hasattr(X, "columns"):
+                _check_feature_names(self, X._meta, reset=False)
+            return _lazily(self, method.__name__, dask_columns_in_one_chunk(X))
+        reader = reader_of(X)
+        if reader is None:
+            return method(self, X)
+        blocks = block_slices(reader.shape[0], WALK_ROWS)
+        parts = [
+            _apply(reader.read(rows.start, rows.stop), self, method.__name__) for rows in blocks
+        ]
+        return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _lazily(model: Any, name: str, rows: Any) -> Any:
+    """Return a Dask array of what the method gives for each block of rows."""
+    from dask.delayed import delayed
+
+    example = _apply(np.ones((1, model.n_features_in_), dtype=rows.dtype), model, name)
+    shape: dict[str, Any] = {"drop_axis": 1}
+    if example.ndim == 2:
+        shape = {"chunks": (rows.chunks[0], (example.shape[1],))}
+    empty = csr_matrix((0, 0), dtype=example.dtype) if issparse(example) else example[:0]
+    return rows.map_blocks(
+        _apply,
+        model=delayed(model, pure=False, traverse=False),
+        method=name,
+        dtype=example.dtype,
+        meta=empty,
+        **shape,
+    )
+
+
+def _apply(block: Any, model: Any, method: str) -> Any:
+    with warnings.catch_warnings():  # names were compared before the rows were cut into blocks
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return getattr(model, method)(np.asarray(block))

@@ -1,0 +1,116 @@
+"""Rows of a reader, prepared as an estimator wants them whenever some are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._threads import block_slices
+from dbdl.model.state import Floats
+from dbdl.rows.readers import Reader, reader_of
+
+#: Rows that are coded or looked at together when all are walked through.
+WALK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What an estimator does to rows before it looks at them.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Float32 or float64.
+    normalize : bool
+        Scale rows to unit norm.
+    """
+
+    dtype: np.dtype[Any]
+    normalize: bool
+
+    def __call__(self, raw: NDArray[Any], first_row: int | None = None) -> Floats:
+        """Return rows (n_rows, n_features) ready to use; ``first_row`` is for messages."""
+        rows: Floats = np.ascontiguousarray(raw, dtype=self.dtype)
+        if not np.isfinite(rows).all():
+            bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+            where = f"row {bad}" if first_row is None else f"row {first_row + bad}"
+            raise ValueError(
+                f"Input X contains NaN or infinity, first in {where}. Leave such rows out, or fill "
+                "the gaps first."
+            )
+        return unit_rows(rows) if self.normalize else rows
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """Rows (n_samples, n_features) that are read and prepared when they are asked for.
+
+    Attributes
+    ----------
+    reader : Reader
+        Where they come from.
+    prepare : Preparation
+    """
+
+    reader: Reader
+    prepare: Preparation
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return self.reader.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Float32 or float64."""
+        return self.prepare.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> Floats:
+        """Rows by a slice (of step 1) or by their numbers."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(len(self))
+            return self.prepare(self.reader.read(start, stop), start)
+        return self.prepare(self.reader.take(rows))
+
+    def blocks(self) -> Iterator[Floats]:
+        """Walk through all rows, some at a time."""
+        for rows in block_slices(len(self), WALK_ROWS):
+            yield self[rows]
+
+
+def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
+    """Return rows that are better read in parts, or None for all else.
+
+    These are memory-mapped arrays (of more than 256 MiB), datasets of HDF5 and zarr, Dask
+    collections, and what `open_rows` returns.
+    """
+    reader = reader_of(X)
+    if reader is None:
+        return None
+    if len(reader.shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got an array of shape {reader.shape} instead. Reshape your data: "
+            "one row a sample, one column a feature."
+        )
+    if reader.dtype.kind not in "fiub":
+        raise ValueError(f"X holds {reader.dtype}, which is no kind of number; convert it first.")
+    narrow = reader.dtype == np.float32
+    return LazyRows(reader, Preparation(np.dtype(np.float32 if narrow else np.float64), normalize))
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Rows divided by their norms; zero rows stay. Large and small scales do not overflow."""
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1.0
+    scaled = X / largest
+    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+    norm[norm == 0] = 1.0
+    unit: Floats = np.ascontiguousarray(scaled / norm)
+    return unit

@@ -1,0 +1,243 @@
+"""A cluster gives the bits of one machine, whoever dies."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from chain_problem import BLOCK_ROWS, assert_same_bits, everything, rows_and_classes
+
+from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl.backends import NumbaBackend
+from dbdl.backends.sharded import ShardedBackend, cut
+from dbdl.learn.chain import ChainSettings
+
+distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'dbdl[dask]'")
+da = pytest.importorskip("dask.array")
+
+from dbdl.backends.dask_cluster import ClusterLostError, DaskEngine  # noqa: E402
+
+LONG = ChainSettings(n_sweeps=12, n_initial_atoms=60)
+FIT = {"n_sweeps": 2, "n_chains": 2, "n_initial_atoms": 40, "n_nonzero": 4, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+class Cut(DaskEngine):
+    """As many parts as asked for."""
+
+    def __init__(self, client, n_parts):
+        super().__init__(client)
+        object.__setattr__(self, "n_parts", n_parts)
+
+    def nodes(self, source, block_rows):
+        return cut(-(-source.shape[0] // block_rows), self.n_parts)
+
+
+def sharded(engine):
+    inner = NumbaBackend(block_rows=BLOCK_ROWS)
+    return ShardedBackend(block_rows=BLOCK_ROWS, inner=inner, engine=engine)
+
+
+def in_one_place(settings=LONG):
+    X, class_of_row = rows_and_classes()
+    return everything(NumbaBackend(block_rows=BLOCK_ROWS), X, class_of_row, settings)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 7])
+def test_any_number_of_parts_on_two_workers_gives_the_same_bits(client, n_parts):
+    X, class_of_row = rows_and_classes()
+    found = everything(sharded(Cut(client, n_parts)), X, class_of_row, LONG)
+    assert_same_bits(found, in_one_place())
+
+
+def test_one_worker_gives_the_same_bits():
+    X, class_of_row = rows_and_classes()
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as one,
+        distributed.Client(one, set_as_default=False) as client,
+    ):
+        found = everything(sharded(DaskEngine(client)), X, class_of_row, LONG)
+    assert_same_bits(found, in_one_place())
+
+
+def test_a_killed_worker_changes_no_bit(client):
+    X, class_of_row = rows_and_classes()
+    n_sweeps, killed = 0, []
+
+    def kill_soon():
+        pid = min(client.run(os.getpid).values())
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+    class Watched(DaskEngine):
+        def fetch(self, handle):
+            nonlocal n_sweeps
+            n_sweeps += 1
+            if n_sweeps in (8, 20):
+                threading.Thread(target=kill_soon).start()
+            return super().fetch(handle)
+
+    found = everything(sharded(Watched(client)), X, class_of_row, LONG)
+    assert_same_bits(found, in_one_place())
+    assert len(killed) == 2
+
+
+def test_without_workers_the_fit_ends_with_a_clear_error():
+    X, class_of_row = rows_and_classes()
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        distributed.Client(empty, set_as_default=False) as client,
+    ):
+        start = time.monotonic()
+        with pytest.raises(ClusterLostError, match=r"has no worker left .*checkpoint"):
+            everything(sharded(DaskEngine(client, lost_after=3.0)), X, class_of_row)
+        assert time.monotonic() - start < 60
+
+
+SCHEDULER = """
+from distributed import LocalCluster
+import time
+if __name__ == "__main__":
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    )
+    print(cluster.scheduler_address, flush=True)
+    time.sleep(300)
+"""
+
+
+@pytest.fixture
+def other_process():
+    with subprocess.Popen([sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def test_without_its_scheduler_the_fit_ends_with_a_clear_error(other_process):
+    X, class_of_row = rows_and_classes()
+    address = other_process.stdout.readline().decode().strip()
+    with distributed.Client(address, set_as_default=False) as client:
+        engine = DaskEngine(client, lost_after=3.0)
+        assert engine.fetch(engine.run(len, [1, 2])) == 2
+        other_process.kill()
+        with pytest.raises(ClusterLostError, match="Start it again"):
+            everything(sharded(engine), X, class_of_row)
+
+
+# ------------------------------------------------------------------------------ the estimators
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    return rows_and_classes(n_rows=20_000, n_features=8)
+
+
+@pytest.fixture(scope="module")
+def fitted(many_rows):
+    return DBDLClassifier(**FIT).fit(*many_rows)
+
+
+def assert_same_model(found, expected):
+    for name in ("atoms_", "label_atoms_", "selection_probability_", "temperature_"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+def test_rows_in_memory_can_be_sent_to_a_cluster(client, many_rows, fitted):
+    assert_same_model(DBDLClassifier(device="dask", **FIT).fit(*many_rows), fitted)
+
+
+def test_whole_blocks_stay_where_they_are(client, many_rows, fitted, caplog):
+    X, y = many_rows
+    rows = da.from_array(X, chunks=(8192, 8))
+    model = DBDLClassifier(**FIT).fit(rows, da.from_array(y, chunks=7000))
+    assert_same_model(model, fitted)
+    assert not caplog.records
+
+
+def test_other_chunks_are_brought_to_whole_blocks_with_a_word_about_it(
+    client, many_rows, fitted, caplog
+):
+    X, y = many_rows
+    model = DBDLClassifier(**FIT).fit(da.from_array(X, chunks=(5000, 4)), y)
+    assert_same_model(model, fitted)
+    assert "multiples of 8192 rows" in caplog.text
+
+
+def test_a_collection_without_a_client_is_read_in_parts(many_rows, fitted):
+    X, y = many_rows
+    assert_same_model(DBDLClassifier(**FIT).fit(da.from_array(X, chunks=5000), y), fitted)
+
+
+def test_a_data_frame_is_learned_from_and_its_names_are_kept(client, many_rows, fitted):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    X, y = many_rows
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdefgh")), npartitions=3)
+    model = DBDLClassifier(**FIT).fit(frame, y)
+    assert_same_model(model, fitted)
+    assert list(model.feature_names_in_) == list("abcdefgh")
+    np.testing.assert_array_equal(model.predict(frame).compute(), fitted.predict(X))
+
+
+def test_answers_for_a_collection_are_lazy_and_the_same(many_rows, fitted):
+    X, y = many_rows
+    rows = da.from_array(X, chunks=(6000, 8))
+    for name in ("predict", "predict_proba", "decision_function", "transform"):
+        answer, expected = getattr(fitted, name)(rows), getattr(fitted, name)(X)
+        assert isinstance(answer, da.Array)
+        assert answer.shape == expected.shape
+        assert answer.dtype == expected.dtype
+        found = answer.compute()
+        if name == "transform":
+            found, expected = found.toarray(), expected.toarray()
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+    assert fitted.score(rows, y) == fitted.score(X, y)
+
+
+def test_a_dictionary_without_labels_can_be_learned_on_a_cluster(client, many_rows):
+    X, _ = many_rows
+    settings = {"n_sweeps": 2, "n_initial_atoms": 30, "random_state": 0}
+    here = BetaProcessDictionary(**settings).fit(X)
+    there = BetaProcessDictionary(**settings).fit(da.from_array(X, chunks=(8192, 8)))
+    np.testing.assert_array_equal(there.atoms_, here.atoms_)
+
+
+def test_bad_rows_on_a_worker_are_named(client, many_rows):
+    X, y = many_rows
+    X = X.copy()
+    X[15_000, 3] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity, first in row 15000"):
+        DBDLClassifier(**FIT).fit(da.from_array(X, chunks=(8192, 8)), y)
+
+
+def test_a_cluster_that_is_not_there_is_asked_for():
+    X, y = rows_and_classes(100)
+    with pytest.raises(ValueError, match="needs a Dask cluster"):
+        DBDLClassifier(device="dask").fit(X, y)
+
+
+def test_a_classifier_that_needs_all_rows_says_so(many_rows):
+    X, y = many_rows
+    with pytest.raises(ValueError, match="needs all rows in memory"):
+        DBDLClassifier(classifier="recoded").fit(da.from_array(X, chunks=5000), y)

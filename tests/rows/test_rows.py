@@ -1,0 +1,143 @@
+"""Rows that are read in parts are the rows of the file, and learn as rows in memory do."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from dbdl import DBDLClassifier, open_rows
+from dbdl.rows import lazy_rows, readers
+from dbdl.rows.lazy import unit_rows
+
+FIT = {"n_sweeps": 2, "n_chains": 1, "n_initial_atoms": 30, "n_nonzero": 3, "random_state": 0}
+
+
+def labelled_rows(n_rows=9000, n_features=6, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n_rows)
+    X = rng.standard_normal((3, n_features))[y] + 0.4 * rng.standard_normal((n_rows, n_features))
+    return X.astype(dtype), np.array(["ash", "elm", "oak"])[y]
+
+
+def write_npy(folder, X, y):
+    np.save(folder / "rows.npy", X)
+    return folder / "rows.npy"
+
+
+def write_fortran(folder, X, y):
+    np.save(folder / "rows.npy", np.asfortranarray(X))
+    return folder / "rows.npy"
+
+
+def write_hdf5(folder, X, y):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "rows.h5", "w") as file:
+        file["X"], file["y"] = X, y.astype("S")
+    return folder / "rows.h5"
+
+
+def write_zarr(folder, X, y):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(folder / "rows.zarr"), mode="w")
+    array = group.create_array("X", shape=X.shape, dtype=X.dtype, chunks=(1000, X.shape[1]))
+    array[:] = X
+    return folder / "rows.zarr"
+
+
+def write_parquet(folder, X, y):
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"band {i}" for i in range(X.shape[1])])
+    frame.assign(y=y).to_parquet(folder / "rows.parquet", row_group_size=1234)
+    return folder / "rows.parquet"
+
+
+every_format = pytest.mark.parametrize(
+    "write", [write_npy, write_fortran, write_hdf5, write_zarr, write_parquet]
+)
+
+
+@every_format
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_a_file_are_read_by_slices_and_by_numbers(tmp_path, write, dtype):
+    X, y = labelled_rows(dtype=dtype)
+    reader, labels = open_rows(write(tmp_path, X, y))
+    assert reader.shape == X.shape
+    assert reader.dtype == dtype
+    if labels is not None:
+        np.testing.assert_array_equal(labels, y)
+    sent = pickle.loads(pickle.dumps(reader))
+    for rows in (reader, sent):
+        np.testing.assert_array_equal(rows.read(1200, 2500), X[1200:2500])
+        np.testing.assert_array_equal(rows.read(8990, 9000), X[8990:])
+        numbers = np.array([8999, 3, 1234, 1233, 3])
+        np.testing.assert_array_equal(rows.take(numbers), X[numbers])
+    assert len(pickle.dumps(reader)) < 5000  # its name travels, not its content
+
+
+@every_format
+def test_learning_from_a_file_gives_the_bits_of_learning_from_memory(tmp_path, write):
+    X, y = labelled_rows()
+    reader, _ = open_rows(write(tmp_path, X, y))
+    here, there = (DBDLClassifier(**FIT).fit(rows, y) for rows in (X, reader))
+    for name in ("atoms_", "label_atoms_", "selection_probability_"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name), err_msg=name)
+    np.testing.assert_array_equal(there.predict(reader), here.predict(X))
+    np.testing.assert_array_equal(there.predict_proba(reader), here.predict_proba(X))
+    assert (there.transform(reader) != here.transform(X)).nnz == 0
+    if write is write_parquet:
+        assert there.feature_names_in_[0] == "band 0"
+
+
+def test_open_datasets_of_hdf5_and_zarr_and_large_maps_are_read_in_parts(tmp_path, monkeypatch):
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    X, y = labelled_rows()
+    with h5py.File(write_hdf5(tmp_path, X, y)) as file:
+        assert isinstance(lazy_rows(file["X"], normalize=True).reader, readers.Hdf5Rows)
+    array = zarr.open(str(write_zarr(tmp_path, X, y)), mode="r")["X"]
+    assert isinstance(lazy_rows(array, normalize=True).reader, readers.ZarrRows)
+    mapped = np.load(write_npy(tmp_path, X, y), mmap_mode="r")
+    assert lazy_rows(mapped, normalize=True) is None  # small enough to be read at once
+    monkeypatch.setattr(readers, "SMALL_MEMMAP", 1000)
+    np.testing.assert_array_equal(lazy_rows(mapped, normalize=False)[5:9], X[5:9])
+    for view in (mapped[100:], mapped[:, 1:], mapped[::2]):  # where they start is not known
+        assert lazy_rows(view, normalize=True) is None
+
+
+def test_rows_are_scaled_and_looked_at_as_they_are_read(tmp_path):
+    X, y = labelled_rows()
+    X[4321, 2] = np.inf
+    rows = lazy_rows(open_rows(write_npy(tmp_path, X, y))[0], normalize=True)
+    np.testing.assert_array_equal(rows[:4000], unit_rows(X[:4000]))
+    with pytest.raises(ValueError, match="NaN or infinity, first in row 4321"):
+        rows[4000:5000]
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        DBDLClassifier(**FIT).fit(open_rows(tmp_path / "rows.npy")[0], y)
+
+
+def test_what_is_wrong_with_a_file_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        open_rows(tmp_path / "none.npy")
+    (tmp_path / "rows.txt").write_text("1 2")
+    with pytest.raises(ValueError, match=r"\.npy, \.h5"):
+        open_rows(tmp_path / "rows.txt")
+    np.save(tmp_path / "flat.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="expected rows x features"):
+        open_rows(tmp_path / "flat.npy")
+    X, y = labelled_rows(100)
+    with pytest.raises(ValueError, match="no dataset 'rows'; it has X, y"):
+        open_rows(write_hdf5(tmp_path, X, y), rows="rows")
+    with pytest.raises(ValueError, match="no numbers; name the one that holds the labels"):
+        open_rows(write_parquet(tmp_path, X, y), label="class")
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    with pytest.raises(ValueError, match="no kind of number"):
+        DBDLClassifier().fit(open_rows(tmp_path / "words.npy")[0], [1])
+
+
+def test_labels_of_another_length_are_refused(tmp_path):
+    X, y = labelled_rows(100)
+    reader, _ = open_rows(write_npy(tmp_path, X, y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        DBDLClassifier().fit(reader, y[:50])
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        DBDLClassifier().fit(reader, np.zeros(100))
