@@ -64,8 +64,17 @@ class NpyRows:
         return {name: value for name, value in vars(self).items() if name != "_map"}
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows."""
-        return np.array(self._map[start:stop])
+        """Return some rows; read rather than mapped, since mapped pages count as memory."""
+        if self.fortran:
+            return np.array(self._map[start:stop])
+        row_bytes = self.shape[1] * self.dtype.itemsize
+        rows = np.fromfile(
+            self.path,
+            self.dtype,
+            (stop - start) * self.shape[1],
+            offset=self.offset + start * row_bytes,
+        )
+        return rows.reshape(stop - start, self.shape[1])
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their numbers."""
