@@ -17,11 +17,14 @@ MAY_IMPORT = {
     "model": set(),
     "coding": {"_threads"},
     "backends": {"model", "coding", "draws", "_threads"},
-    "sampler": {"model", "backends", "draws", "_threads"},
+    "sampler": {"model", "backends", "draws", "_threads", "_files"},
     "estimators": {
         "learn", "sampler", "model", "backends", "coding", "draws", "_threads",
     },
-    "learn": {"sampler", "model", "backends", "coding", "draws", "_threads"},
+    "learn": {
+        "sampler", "model", "backends", "coding", "draws", "_threads", "_files",
+        "dbdl",  # for its version
+    },
     "rivals": {"estimators", "learn", "model", "backends", "coding", "draws", "_threads"},
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "estimators", "learn", "backends"},

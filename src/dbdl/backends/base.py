@@ -192,6 +192,9 @@ class Backend(Protocol):
     def codes_to_host(self, codes: Any) -> Codes:
         """Return codes as NumPy arrays."""
 
+    def codes_from_host(self, codes: Codes, n_atoms: int) -> Any:
+        """Undo `codes_to_host`."""
+
 
 @dataclass(frozen=True)
 class HostBackend:
@@ -316,6 +319,10 @@ class HostBackend:
 
     def codes_to_host(self, codes: Codes) -> Codes:
         """Return the codes: they are NumPy's."""
+        return codes
+
+    def codes_from_host(self, codes: Codes, n_atoms: int) -> Codes:
+        """Return the codes: they are where they should be."""
         return codes
 
 

@@ -114,6 +114,13 @@ class TorchBackend:
         atom = self.to_host(used.nonzero()[:, 1].to(torch.int32))
         return Codes(row_start.astype(np.int64), atom, self.to_host(codes[used]))
 
+    def codes_from_host(self, codes: Codes, n_atoms: int) -> Tensor:
+        """Put sparse codes on the device as a dense array."""
+        rows = np.repeat(np.arange(codes.n_samples), np.diff(codes.row_start))
+        strength = self.put(codes.strength)
+        place = self.put(rows), self.put(codes.atom.astype(np.int64))
+        return strength.new_zeros(codes.n_samples, n_atoms).index_put_(place, strength)
+
     def keep(self, codes: Tensor, kept: NDArray[np.intp], n_atoms: int) -> Tensor:
         """Codes over the atoms in ``kept`` alone."""
         return codes[:, self.put(kept)].contiguous()
@@ -351,10 +358,8 @@ class TorchBackend:
 
     def _dense(self, codes: csr_matrix) -> Tensor:
         """Put sparse codes on the device as a dense array in float64."""
-        rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
-        dense = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
-        place = self.put(rows), self.put(codes.indices.astype(np.int64))
-        return dense.index_put_(place, self.put(codes.data.astype(np.float64)))
+        wide = Codes(codes.indptr, codes.indices, codes.data.astype(np.float64))
+        return self.codes_from_host(wide, codes.shape[1])
 
 
 def inverse_lower_blocks(precision: Tensor, size: int) -> Tensor:
