@@ -76,7 +76,7 @@ class DictionaryEstimator(
         if self.checkpoint is None and not self.warm_start:
             return None
         memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
-        if self.warm_start and memory is None and hasattr(self, "chains_"):
+        if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
             warnings.warn(
                 "warm_start=True, but the fit before kept no states of its chains to go on from: "
                 "it had warm_start=False. Learning from the start.",
