@@ -135,7 +135,7 @@ def checkpoint(
         after = ", ".join(f"{moment:.2f}" for moment in trial.killed_after)
         verdict = "identical" if identical else f"DIFFERENT: {trial.bits}"
         print(
-            f"trial {number:>2}: killed {len(trial.killed_after)} times, after {after} s: {verdict}",
+            f"trial {number:>2}: {len(trial.killed_after)} kills, after {after} s: {verdict}",
             flush=True,
         )
     return same
