@@ -149,7 +149,8 @@ def test_a_fit_is_kept_in_a_folder_and_gone_on_from(folder):
     assert len(set(predicted)) == 1
     again = dbdl(*fit, "--seed", 1, "-o", "m.skops", cwd=folder)
     assert_refused(again, "random_state gives another seed", "Use another path")
-    assert_refused(dbdl(*fit, "--method", "CRC", "-o", "m.skops", cwd=folder), "no checkpoints")
+    other = ("fit", "train.csv", "--checkpoint", "other", "--method", "CRC", "-o", "m.skops")
+    assert_refused(dbdl(*other, cwd=folder), "CRC keeps no checkpoints")
 
 
 def test_names_and_settings_that_do_not_exist(folder):
