@@ -386,6 +386,7 @@ def test_a_real_limit_on_files_is_a_clear_error_and_the_fit_goes_on_without_it(f
     assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
 def test_a_process_killed_again_and_again_ends_with_the_same_bits(folder):
     bits, seconds = undisturbed(150, 12)
