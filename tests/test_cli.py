@@ -137,6 +137,22 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(dbdl("compare", "train.csv", "--folds", 50, cwd=folder), "too few for 50 folds")
 
 
+def test_a_fit_is_kept_in_a_folder_and_gone_on_from(folder):
+    fit = ("fit", "train.csv", *QUICK, "--checkpoint", "kept", "--json")
+    results = [dbdl(*fit, "-o", name, cwd=folder) for name in ("first.skops", "second.skops")]
+    assert [result.returncode for result in results] == [0, 0], results[-1].stderr
+    assert sorted(file.name for file in (folder / "kept").iterdir()) == ["chain-000.npz", "fit.npz"]
+    predicted = [
+        dbdl("predict", name, "test.csv", "--json", cwd=folder).stdout
+        for name in ("model.skops", "first.skops", "second.skops")
+    ]
+    assert len(set(predicted)) == 1
+    again = dbdl(*fit, "--seed", 1, "-o", "m.skops", cwd=folder)
+    assert_refused(again, "random_state gives another seed", "Use another path")
+    other = ("fit", "train.csv", "--checkpoint", "other", "--method", "CRC", "-o", "m.skops")
+    assert_refused(dbdl(*other, cwd=folder), "CRC keeps no checkpoints")
+
+
 def test_names_and_settings_that_do_not_exist(folder):
     fit = ("fit", "train.csv", "-o", "m.skops")
     assert_refused(dbdl(*fit, "--method", "nope", cwd=folder), "unknown method 'nope'", "DBDL")

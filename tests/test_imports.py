@@ -18,11 +18,14 @@ MAY_IMPORT = {
     "coding": {"_threads"},
     "rows": {"model", "_threads"},
     "backends": {"model", "coding", "rows", "draws", "_threads"},
-    "sampler": {"model", "backends", "draws", "_threads"},
+    "sampler": {"model", "backends", "draws", "_threads", "_files"},
     "estimators": {
         "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
     },
-    "learn": {"sampler", "model", "backends", "coding", "rows", "draws", "_threads"},
+    "learn": {
+        "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_files",
+        "dbdl",  # for its version
+    },
     "rivals": {"estimators", "learn", "model", "backends", "coding", "draws", "_threads"},
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "estimators", "learn", "backends"},

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.estimators.dictionary import BetaProcessDictionary
 from dbdl.rows import open_rows
+from dbdl.sampler.checkpoint import CheckpointError
 
 if TYPE_CHECKING:
     from dbdl.registry import Method, methods
 
-__all__ = ["BetaProcessDictionary", "DBDLClassifier", "Method", "methods", "open_rows"]
+__all__ = [
+    "BetaProcessDictionary",
+    "CheckpointError",
+    "DBDLClassifier",
+    "Method",
+    "methods",
+    "open_rows",
+]
 __version__ = "0.1.0"
 
 

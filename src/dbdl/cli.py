@@ -125,12 +125,19 @@ def fit(
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder to keep the fit in, and to go on from.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn from labelled rows and save the model."""
     _check_writable(output)
     rows = load(data, label=label)
     model = _make(method, settings or [], seed, jobs)
+    if checkpoint is not None:
+        if "checkpoint" not in model.get_params():
+            raise UserError(f"{method} keeps no checkpoints; leave --checkpoint out")
+        model.set_params(checkpoint=str(checkpoint))
     with _user_mistakes():
         _with_progress(model, quiet=as_json).fit(rows.X, rows.y)
     save_model(model, output)

@@ -23,13 +23,14 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from dbdl._files import write_atomically
+from dbdl._files import reason, write_atomically
 
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
 TRUSTED_ROOMS = (
     "dbdl.estimators.",
     "dbdl.features.",
     "dbdl.learn.",
+    "dbdl.model.",
     "dbdl.rivals.",
     "dbdl.sampler.",
 )
@@ -97,7 +98,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
         return write_atomically(path, _with_versions(content))
     except OSError as error:
         raise ModelFileError(
-            f"cannot write the model to {os.fspath(path)}: {_reason(error)}"
+            f"cannot write the model to {os.fspath(path)}: {reason(error)}"
         ) from error
 
 
@@ -215,7 +216,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise ModelFileError(
-            f"cannot read a model from {os.fspath(path)}: {_reason(error)}. "
+            f"cannot read a model from {os.fspath(path)}: {reason(error)}. "
             "Expected a file that dbdl.persistence.save wrote."
         ) from error
 
@@ -252,8 +253,3 @@ def _check_versions(versions: dict[str, str], name: str) -> None:
             f"{name} was written by dbdl {theirs}, this is dbdl {ours}. A newer major version may "
             f"store models differently: install dbdl {theirs.split('.')[0]} or newer to read it."
         )
-
-
-def _reason(error: OSError) -> str:
-    """Return the reason without the path, which the message names already."""
-    return error.strerror or str(error)

@@ -86,6 +86,27 @@ def test_greedy_paths_and_their_means_are_those_of_the_cpu(selection, dtype):
 
 
 @on_device
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_chain_on_the_device_goes_on_from_a_snapshot(dtype):
+    problem = make_problem(16, 8, 12, seed=1).astype(dtype)
+    settings = ChainSettings(
+        n_sweeps=3, n_initial_atoms=10, noise_precision=50.0, n_start_nonzero=3
+    )
+    backend, taken = device_backend(), []
+    arguments = (KEY, problem.X, problem.class_of_row, settings, backend)
+    expected = learn_chain(*arguments, on_snapshot=taken.append)
+    assert [snapshot.sweep for snapshot in taken] == [1, 2]
+    assert isinstance(taken[0].parameters.selection_logit, np.ndarray)
+    codes = backend.codes_from_host(expected.data, taken[0].codes, taken[0].parameters.n_atoms)
+    for name, array in vars(backend.codes_to_host(codes)).items():
+        assert array.dtype == getattr(taken[0].codes, name).dtype
+        np.testing.assert_array_equal(array, getattr(taken[0].codes, name))
+    found = learn_chain(*arguments, resume=taken[0])
+    np.testing.assert_array_equal(found.dictionary.atoms, expected.dictionary.atoms)
+    np.testing.assert_array_equal(found.chain.trace.log_joint, expected.chain.trace.log_joint)
+
+
+@on_device
 def test_dependent_and_zero_atoms_are_never_chosen():
     atoms = np.vstack([np.eye(4), np.eye(4)[:2], np.zeros((1, 4))])
     paths = device_backend().pursue(np.array([[3.0, 2.0, 1.0, 0.5]]), atoms, None, [4], "forward")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from numbers import Integral, Real
 from pathlib import Path
@@ -30,6 +31,7 @@ from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
+from dbdl.learn.resume import FitMemory, Identity, Keeper, deciding, fingerprint, open_keeper
 from dbdl.model.state import Floats
 from dbdl.model.statistics import SUM_ROWS
 from dbdl.rows.lazy import LazyRows, lazy_rows
@@ -57,6 +59,9 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
     "normalize": ["boolean"],
     "device": [str],
+    "checkpoint": [None, str, os.PathLike],
+    "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
     "n_jobs": [None, Integral],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -111,6 +116,53 @@ class DictionaryEstimator(
         return ChainSettings(
             **{name: getattr(self, name) for name in fields if hasattr(self, name)}
         )
+
+    def _keeper(self, X: Floats, class_of_row: NDArray[np.int64]) -> Keeper | None:
+        """Open what is kept of this fit; None where nothing is asked to be."""
+        if self.checkpoint is None and not self.warm_start:
+            return None
+        memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
+        if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
+            warnings.warn(
+                "warm_start=True, but the fit before kept no states of its chains to go on from: "
+                "it had warm_start=False. Learning from the start.",
+                UserWarning,
+                stacklevel=5,
+            )
+        identity = Identity(
+            type(self).__name__,
+            deciding(self.get_params(deep=False)),
+            fingerprint(X, class_of_row),
+            self._seed(),
+        )
+        keeper = open_keeper(
+            identity,
+            seed_given=isinstance(self.random_state, Integral),
+            memory=memory,
+            path=self.checkpoint,
+            every=self.checkpoint_every,
+            warm_start=self.warm_start,
+        )
+        if keeper.is_ahead:
+            warnings.warn(
+                f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
+                "already: they stay as they are. Use warm_start=False to start again.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return keeper
+
+    def _remember(self, keeper: Keeper | None) -> None:
+        """Remember the chains' last states where a later fit may go on from them."""
+        self.__dict__.pop("_memory", None)
+        if self.warm_start and keeper is not None:
+            self._memory = keeper.memory()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if isinstance(state.get("checkpoint"), os.PathLike):  # files of models hold words
+            state = {**state, "checkpoint": os.fspath(state["checkpoint"])}
+        return state
 
     def _fixed_n_nonzero(self, n_features: int) -> int:
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -24,6 +25,7 @@ from dbdl.learn.ensemble import (
     learn_ensemble,
 )
 from dbdl.learn.held_out import SELECTIONS, Coder, every_coder, lengths_for
+from dbdl.learn.resume import Choice, Keeper
 from dbdl.model.state import Floats
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.run import Trace
@@ -107,6 +109,19 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     device : str, default="cpu"
         Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
         ``dbdl[gpu]``), "auto" for a GPU where there is one.
+    checkpoint : str or path-like, default=None
+        Folder in which the state of every chain is kept, made if need be. A `fit` with the same
+        data and parameters goes on from there, after a kill at any moment too, and ends with the
+        same bits; with ``random_state=None`` it takes the seed of the fit before. The folder stays
+        after a fit: the next one returns its result at once. Other data or parameters, damaged
+        files and folders of something else are refused with a `CheckpointError`, and so is a disk
+        that is full, which leaves the last good checkpoint in place.
+    checkpoint_every : int, default=5
+        Sweeps of a chain between two checkpoints.
+    warm_start : bool, default=False
+        Go on from the last states of the fit before: on the same data and with the same parameters
+        but a larger ``n_sweeps``, the result is that of one fit with so many sweeps. The states,
+        mostly the codes of the training rows, are kept with the model meanwhile.
     n_jobs : int, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -198,6 +213,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         n_atom_draws: int = 0,
         normalize: bool = True,
         device: str = "cpu",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 5,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -228,6 +246,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.n_atom_draws = n_atom_draws
         self.normalize = normalize
         self.device = device
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -300,12 +321,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 f"classifier={self.classifier!r} needs all rows in memory; for rows that are read "
                 "in parts or live on a cluster use 'ridge' or 'gibbs'"
             )
+        keeper = self._keeper(rows, class_of_row)
+        if keeper is not None and keeper.is_ahead:
+            return self
         self._say_if_compiling()
         n_threads = resolve_n_jobs(self.n_jobs)
         progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
-        task = replace(self._choose(rows, class_of_row, n_threads), engine=engine)
-        members = learn_ensemble(task, self._coder(), n_threads, progress)
+        task = replace(self._choose(rows, class_of_row, n_threads, keeper), engine=engine)
+        members = learn_ensemble(task, self._coder(), n_threads, progress, keeper)
         self._publish(members)
+        self._remember(keeper)
         self.selection_probability_ = np.hstack([m.selection_probability for m in members])
         label_atoms = np.concatenate([m.label_atoms for m in members]) / self.n_chains
         if len(self.classes_) == 2:
@@ -316,7 +341,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         return self
 
     def _choose(
-        self, X: Floats | LazyRows, class_of_row: NDArray[np.int64], n_threads: int
+        self,
+        X: Floats | LazyRows,
+        class_of_row: NDArray[np.int64],
+        n_threads: int,
+        keeper: Keeper | None = None,
     ) -> Task:
         """Choose on held-out rows what is left to them, and fit the temperature."""
         coders = self._coders(X.shape[1])
@@ -324,7 +353,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         if self.label_weight == "auto":
             weights = LABEL_WEIGHTS if self.classifier == "joint" else LABEL_WEIGHTS[:1]
         kind: Any = self.classifier
-        seed, settings = self._seed(), self._chain_settings()
+        seed = self._seed() if keeper is None else keeper.identity.seed
+        settings = self._chain_settings()
         tasks = [
             Task(
                 seed,
@@ -338,15 +368,21 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             )
             for weight in weights
         ]
-        choices = [choose_on_held_out_rows(task, coders, n_threads) for task in tasks]
-        best = int(np.argmin([np.inf if c is None else c.log_loss[c.best] for c in choices]))
-        self.held_out_ = choices[best]
+        choice = None if keeper is None else keeper.choice
+        if choice is None:
+            choices = [choose_on_held_out_rows(task, coders, n_threads) for task in tasks]
+            losses = [np.inf if c is None else c.log_loss[c.best] for c in choices]
+            best = int(np.argmin(losses))
+            choice = Choice(best, choices[best])
+            if keeper is not None:
+                keeper.keep_choice(choice)
+        self.held_out_ = choice.held_out
         if self.held_out_ is None:  # every class has one row: nothing can be left out
             chosen, self.temperature_ = coders[len(coders) // 2], 1.0
         else:
             chosen, self.temperature_ = self.held_out_.coder, 1.0 / self.held_out_.sharpness
         self.selection_, self.n_nonzero_, self.path_average_ = chosen
-        return tasks[best]
+        return tasks[choice.task]
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,8 +15,7 @@ from dbdl.backends import make_backend
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
-from dbdl.learn.chain import learn_chain
-from dbdl.learn.ensemble import publish_member
+from dbdl.learn.ensemble import learn_without_labels
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -44,7 +44,8 @@ class BetaProcessDictionary(DictionaryEstimator):
         Rule of matching pursuit.
     scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
 atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
-n_atom_draws, normalize, device, n_jobs, random_state, verbose
+n_atom_draws, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
+random_state, verbose
         As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is the
         whole of the rows.
 
@@ -99,6 +100,9 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         n_atom_draws: int = 0,
         normalize: bool = True,
         device: str = "cpu",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 5,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -123,6 +127,9 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         self.n_atom_draws = n_atom_draws
         self.normalize = normalize
         self.device = device
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -145,21 +152,24 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
         rows, engine = self._in_parts(rows)
+        keeper = self._keeper(rows, np.zeros(len(rows), dtype=np.int64))
+        if keeper is not None and keeper.is_ahead:
+            return self
         self._say_if_compiling()
         progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
-        learned = learn_chain(
-            make_key(self._seed()),
+        seed = self._seed() if keeper is None else keeper.identity.seed
+        member = learn_without_labels(
+            make_key(seed),
             rows,
-            np.zeros(len(rows), dtype=np.int64),
             self._chain_settings(),
             make_backend(self.device, resolve_n_jobs(self.n_jobs), engine),
             lambda record: progress(0, record),
+            None if keeper is None else keeper.chain(0),
         )
-        dictionary, trace = learned.dictionary, learned.chain.trace
-        no_labels = np.empty((len(dictionary.atoms), 0))
-        self._publish([publish_member(learned, dictionary, no_labels)])
-        self.selection_probability_ = dictionary.selection_probability[0]
-        self.trace_ = trace
+        self._publish([member])
+        self._remember(keeper)
+        self.selection_probability_ = member.selection_probability[0]
+        self.trace_ = trace = member.trace
         self.selection_, self.path_average_ = self.selection, False
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))

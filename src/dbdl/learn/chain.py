@@ -14,11 +14,11 @@ from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
 from dbdl.model.priors import AtomPrior, Priors
-from dbdl.model.state import Floats
+from dbdl.model.state import Floats, State
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.gibbs import Options, drop, init
 from dbdl.sampler.posterior import Dictionary, publish
-from dbdl.sampler.run import Chain, SweepRecord, run
+from dbdl.sampler.run import Chain, Snapshot, SweepRecord, run
 from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
 
 #: Atoms a chain starts with at most when their number follows from the number of rows.
@@ -115,10 +115,20 @@ def learn_chain(
     settings: ChainSettings,
     backend: Backend,
     on_sweep: Callable[[SweepRecord], None] | None = None,
+    *,
+    resume: Snapshot | None = None,
+    on_snapshot: Callable[[Snapshot], None] | None = None,
+    snapshot_every: int = 1,
 ) -> LearnedChain:
-    """Run one chain on rows (n_samples, n_features) and publish its dictionary."""
+    """Run one chain on rows (n_samples, n_features) and publish its dictionary.
+
+    A chain that goes on from a snapshot (see `dbdl.sampler.run.run`) ends with the bits of a
+    chain that was never stopped.
+    """
     with single_threaded_blas():
-        return _learn_chain(key, X, class_of_row, settings, backend, on_sweep)
+        return _learn_chain(
+            key, X, class_of_row, settings, backend, on_sweep, resume, on_snapshot, snapshot_every
+        )
 
 
 def _learn_chain(
@@ -128,14 +138,43 @@ def _learn_chain(
     settings: ChainSettings,
     backend: Backend,
     on_sweep: Callable[[SweepRecord], None] | None,
+    resume: Snapshot | None,
+    on_snapshot: Callable[[Snapshot], None] | None,
+    snapshot_every: int,
 ) -> LearnedChain:
     data = backend.place(X, class_of_row)
-    priors = settings.priors(data)
     draw_rows = (
         rows_with_replacement if settings.n_initial_atoms is None else rows_without_replacement
     )
-    rows = draw_rows(key, data, priors.n_atoms)
-    n_initial_atoms = len(rows)
+    rows = draw_rows(key, data, settings.n_start(data.n_samples))
+    if resume is None:
+        state, priors = _start(key, data, rows, settings, backend)
+    else:
+        state, priors = resume.state(data, backend), resume.priors
+    chain = run(
+        key,
+        state,
+        data,
+        priors,
+        settings.options,
+        backend,
+        settings.n_sweeps,
+        least_energy=settings.least_energy * data.square / data.n_samples,
+        after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
+        on_sweep=on_sweep,
+        resume=resume,
+        on_snapshot=on_snapshot,
+        snapshot_every=snapshot_every,
+    )
+    dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
+    return LearnedChain(dictionary, chain, data, len(rows))
+
+
+def _start(
+    key: Key, data: Data, rows: NDArray[np.int64], settings: ChainSettings, backend: Backend
+) -> tuple[State, Priors]:
+    """State before the first sweep: some of the rows as atoms."""
+    priors = settings.priors(data)
     if not settings.keep_copies:
         # Matching pursuit never chooses a copy once its twin is chosen, so copies would be
         # dropped before the first sweep: they are left out at once.
@@ -153,20 +192,7 @@ def _learn_chain(
     )
     if not settings.keep_copies:
         state, priors = drop(state, sums, priors, backend)
-    chain = run(
-        key,
-        state,
-        data,
-        priors,
-        settings.options,
-        backend,
-        settings.n_sweeps,
-        least_energy=settings.least_energy * data.square / data.n_samples,
-        after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
-        on_sweep=on_sweep,
-    )
-    dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
-    return LearnedChain(dictionary, chain, data, n_initial_atoms)
+    return state, priors
 
 
 def _follow_number_of_atoms(priors: Priors, n_atoms: int) -> Priors:

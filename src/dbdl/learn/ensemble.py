@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,10 @@ from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atom
 from dbdl.model.state import Floats
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.posterior import Dictionary
-from dbdl.sampler.run import SweepRecord, Trace
+from dbdl.sampler.run import Snapshot, SweepRecord, Trace
+
+if TYPE_CHECKING:
+    from dbdl.learn.resume import ChainKeeper, Keeper
 
 Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
@@ -140,12 +144,43 @@ def encode_rows(
 
 
 def learn_member(
-    key: Key, task: Task, coder: Coder, backend: Backend, on_sweep: OnSweep | None = None
+    key: Key,
+    task: Task,
+    coder: Coder,
+    backend: Backend,
+    on_sweep: OnSweep | None = None,
+    keeper: ChainKeeper | None = None,
 ) -> Member:
-    """Learn one chain and its label atoms."""
-    learned = _learn(key, task, backend, on_sweep)
+    """Learn one chain and its label atoms, or go on with what is kept of it."""
+    if keeper is not None and (finished := keeper.finished(on_sweep)) is not None:
+        return finished
+    learned = _learn(key, task, backend, on_sweep, {} if keeper is None else keeper.arguments)
     (label_atoms,) = learned.label_atoms([coder])
-    return publish_member(learned.chain, learned.dictionary, label_atoms)
+    member = publish_member(learned.chain, learned.dictionary, label_atoms)
+    if keeper is not None:
+        keeper.keep(Snapshot.take(learned.chain.chain, backend), member)
+    return member
+
+
+def learn_without_labels(
+    key: Key,
+    X: Floats | LazyRows,
+    settings: ChainSettings,
+    backend: Backend,
+    on_sweep: OnSweep | None = None,
+    keeper: ChainKeeper | None = None,
+) -> Member:
+    """Learn one chain from rows of one class, or go on with what is kept of it."""
+    if keeper is not None and (finished := keeper.finished(on_sweep)) is not None:
+        return finished
+    going_on = {} if keeper is None else keeper.arguments
+    one_class = np.zeros(len(X), dtype=np.int64)
+    learned = learn_chain(key, X, one_class, settings, backend, on_sweep, **going_on)
+    no_labels = np.empty((len(learned.dictionary.atoms), 0))
+    member = publish_member(learned, learned.dictionary, no_labels)
+    if keeper is not None:
+        keeper.keep(Snapshot.take(learned.chain, backend), member)
+    return member
 
 
 def publish_member(
@@ -201,15 +236,23 @@ class _Learned:
         return [found] * len(coders)
 
 
-def _learn(key: Key, task: Task, backend: Backend, on_sweep: OnSweep | None = None) -> _Learned:
+def _learn(
+    key: Key,
+    task: Task,
+    backend: Backend,
+    on_sweep: OnSweep | None = None,
+    going_on: Mapping[str, Any] = MappingProxyType({}),
+) -> _Learned:
     if task.labels.kind != "joint":
-        chain = learn_chain(key, task.X, task.class_of_row, task.settings, backend, on_sweep)
+        chain = learn_chain(
+            key, task.X, task.class_of_row, task.settings, backend, on_sweep, **going_on
+        )
         return _Learned(key, task, chain, chain.dictionary, None, backend)
     n_features, weight, settings = task.X.shape[1], task.labels.weight, task.settings
     rows = append_labels(np.asarray(task.X), task.class_of_row, task.n_classes, weight)
     if settings.atom_precision is None:
         settings = replace(settings, atom_precision=float(n_features))
-    chain = learn_chain(key, rows, task.class_of_row, settings, backend, on_sweep)
+    chain = learn_chain(key, rows, task.class_of_row, settings, backend, on_sweep, **going_on)
     dictionary, label_atoms = split_labels(chain.dictionary, n_features, weight)
     return _Learned(key, task, chain, dictionary, label_atoms, backend)
 
@@ -260,11 +303,12 @@ def learn_ensemble(
     coder: Coder,
     n_threads: int,
     on_sweep: Callable[[int, SweepRecord], None] | None = None,
+    keeper: Keeper | None = None,
 ) -> list[Member]:
     """Learn the chains, which differ by their seeds, side by side on ``n_threads``.
 
     Whole rounds run one chain a thread; what is left over shares the threads. The results are
-    the same for any number of threads.
+    the same for any number of threads, and for chains that go on from what a keeper has.
     """
 
     def learn(run: tuple[int, int]) -> Member:
@@ -273,7 +317,8 @@ def learn_ensemble(
         key = make_key(task.seed, FIRST_CHAIN + number)
         backend = make_backend(task.device, threads, task.engine)
         with backend.lane():
-            return learn_member(key, task, coder, backend, follow)
+            kept = None if keeper is None else keeper.chain(number)
+            return learn_member(key, task, coder, backend, follow, kept)
 
     n_threads = _n_lanes(task, n_threads)
     n_left = task.n_chains % n_threads

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._threads import block_slices
 from dbdl.model.state import Floats
-from dbdl.rows.readers import Reader, reader_of
+from dbdl.rows.readers import DaskRows, Reader, reader_of
 
 #: Rows that are coded or looked at together when all are walked through.
 WALK_ROWS = 8192
@@ -79,10 +78,28 @@ class LazyRows:
             return self.prepare(self.reader.read(start, stop), start)
         return self.prepare(self.reader.take(rows))
 
-    def blocks(self) -> Iterator[Floats]:
-        """Walk through all rows, some at a time."""
-        for rows in block_slices(len(self), WALK_ROWS):
-            yield self[rows]
+    def each_block(
+        self, function: Callable[..., Any], blocks: Sequence[slice], values: Sequence[Any]
+    ) -> list[Any]:
+        """Apply a function to blocks of rows and a value each, where the rows are."""
+        pairs = zip(blocks, values, strict=True)
+        if not isinstance(self.reader, DaskRows):
+            return [function(self[rows], value) for rows, value in pairs]
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        array = self.reader.array
+        tasks = [
+            delayed(_apply)(function, self.prepare, array[rows], rows.start, value)
+            for rows, value in pairs
+        ]
+        return list(compute(*tasks))
+
+
+def _apply(
+    function: Callable[..., Any], prepare: Preparation, raw: Any, first_row: int, value: Any
+) -> Any:
+    return function(prepare(np.asarray(raw), first_row), value)
 
 
 def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:

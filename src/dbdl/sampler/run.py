@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.model.priors import Priors
-from dbdl.model.state import State
+from dbdl.model.state import Codes, Parameters, State
 from dbdl.sampler.gibbs import Info, Options, drop, step
 
 
@@ -51,9 +51,14 @@ class Trace:
     log_joint: NDArray[np.float64]
 
     @classmethod
-    def from_records(cls, records: list[SweepRecord]) -> Self:
+    def from_records(cls, records: Sequence[SweepRecord]) -> Self:
         """Turn one record a sweep into one array a quantity."""
         return cls(*(np.array([getattr(r, f.name) for r in records]) for f in fields(cls)))
+
+    def records(self) -> list[SweepRecord]:
+        """Undo `from_records`, for the trace of one chain."""
+        columns = (getattr(self, name).tolist() for name in SweepRecord._fields)
+        return [SweepRecord(*values) for values in zip(*columns, strict=True)]
 
     @classmethod
     def stack(cls, traces: list[Self]) -> Self:
@@ -69,6 +74,53 @@ class Chain(NamedTuple):
     trace: Trace
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a chain needs to go on, as NumPy arrays whatever the backend.
+
+    Draws are addressed by the number of the sweep, so a chain that goes on from here makes those
+    of a chain that was never stopped.
+
+    Attributes
+    ----------
+    parameters : Parameters
+    codes : Codes
+    sweep : int
+        Number of the last sweep.
+    priors : Priors
+        Of the atoms that are left.
+    trace : Trace
+        Records of the sweeps so far.
+    """
+
+    parameters: Parameters
+    codes: Codes
+    sweep: int
+    priors: Priors
+    trace: Trace
+
+    @classmethod
+    def take(cls, chain: Chain, backend: Backend) -> Self:
+        """Copy the state of a chain to the host."""
+        state, priors, trace = chain
+        parameters = replace(
+            state.parameters,
+            atoms=backend.to_host(state.parameters.atoms),
+            selection_logit=np.asarray(backend.to_host(state.parameters.selection_logit)),
+        )
+        return cls(parameters, backend.codes_to_host(state.codes), state.sweep, priors, trace)
+
+    def state(self, data: Data, backend: Backend) -> State:
+        """Put the state where the backend's arrays live."""
+        parameters = replace(
+            self.parameters,
+            atoms=backend.put(self.parameters.atoms),
+            selection_logit=backend.put(self.parameters.selection_logit),
+        )
+        codes = backend.codes_from_host(data, self.codes, self.parameters.n_atoms)
+        return State(parameters, codes, self.sweep)
+
+
 def run(
     key: Key,
     state: State,
@@ -82,6 +134,9 @@ def run(
     drop_unused: bool = True,
     after_drop: Callable[[Priors, int], Priors] | None = None,
     on_sweep: Callable[[SweepRecord], None] | None = None,
+    resume: Snapshot | None = None,
+    on_snapshot: Callable[[Snapshot], None] | None = None,
+    snapshot_every: int = 1,
 ) -> Chain:
     """Run ``n_sweeps`` steps, dropping atoms after each.
 
@@ -89,9 +144,10 @@ def run(
     ----------
     key : Key
     state, priors : State, Priors
-        From `dbdl.sampler.gibbs.init`.
+        From `dbdl.sampler.gibbs.init`, or those of ``resume``.
     data, options, backend : Data, Options, Backend
     n_sweeps : int
+        Sweeps in all, those before ``resume`` among them.
     least_energy : float
         Atoms that explain less of the data's squared norm are dropped too.
     drop_unused : bool
@@ -99,10 +155,20 @@ def run(
     after_drop : callable, optional
         Called with priors and number of atoms after a drop, returns the priors to go on with.
     on_sweep : callable, optional
-        Called with each sweep's record.
+        Called with each sweep's record, those before ``resume`` first.
+    resume : Snapshot, optional
+        Where to go on.
+    on_snapshot : callable, optional
+        Called with a snapshot after every ``snapshot_every`` sweeps but the last of all, whose
+        state is returned.
     """
-    records = []
-    for _ in range(n_sweeps):
+    records: list[SweepRecord] = []
+    if resume is not None:
+        records = resume.trace.records()
+        if on_sweep is not None:
+            for record in records:
+                on_sweep(record)
+    for done in range(len(records) + 1, n_sweeps + 1):
         state, info = step(key, state, data, priors, options, backend)
         if drop_unused:
             state, priors = drop(state, info.sums, priors, backend, least_energy)
@@ -111,6 +177,9 @@ def run(
         records.append(_record(state, info, data))
         if on_sweep is not None:
             on_sweep(records[-1])
+        if on_snapshot is not None and done % snapshot_every == 0 and done < n_sweeps:
+            chain = Chain(state, priors, Trace.from_records(records))
+            on_snapshot(Snapshot.take(chain, backend))
     return Chain(state, priors, Trace.from_records(records))
 
 

@@ -1,0 +1,163 @@
+"""Processes killed with SIGKILL at random moments: the fit still ends with the same bits.
+
+    python -m benchmarks.kill checkpoint [--times 20] [--kills 3] [--seed 0]
+
+``checkpoint``: a process that fits scikit-learn's digits and keeps checkpoints is killed at a
+random moment of its fit and started again, which is killed in turn, until one comes to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import NamedTuple
+
+READY = "ready"
+
+
+class Trial(NamedTuple):
+    """What became of one fit: seconds after which it was killed, and the bits of its end."""
+
+    killed_after: list[float]
+    bits: str
+
+
+# -------------------------------------------------------------------- a process with checkpoints
+
+
+def fit_with_checkpoints(folder: str, n_rows: int, n_sweeps: int) -> None:
+    """Fit, keeping a checkpoint every sweep; print when it starts, and the bits at its end."""
+    from sklearn.datasets import load_digits
+
+    from dbdl import DBDLClassifier
+
+    X, y = load_digits(return_X_y=True)
+    settings = {"n_chains": 3, "n_jobs": 2, "random_state": 0}
+    # Compiled kernels are loaded before the clock starts.
+    DBDLClassifier(n_sweeps=3, **settings).fit(X[:60], y[:60])
+    print(READY, flush=True)
+    model = DBDLClassifier(
+        n_sweeps=n_sweeps, checkpoint=folder or None, checkpoint_every=1, **settings
+    )
+    print(bits_of(model.fit(X[:n_rows], y[:n_rows])), flush=True)
+
+
+def bits_of(model: object) -> str:
+    """Digest of everything that a fit publishes."""
+    total = hashlib.blake2b(digest_size=16)
+    trace, held_out = model.trace_, model.held_out_
+    arrays = [model.atoms_, model.label_atoms_, model.selection_probability_]
+    arrays += [getattr(trace, field.name) for field in fields(trace)]
+    arrays += [held_out.accuracy, held_out.log_loss]
+    for array in arrays:
+        total.update(f"{array.dtype} {array.shape}".encode())
+        total.update(array.tobytes())
+    total.update(repr((held_out.coder, held_out.sharpness, model.temperature_)).encode())
+    return total.hexdigest()
+
+
+@contextmanager
+def checkpointing_process(folder: str, n_rows: int, n_sweeps: int) -> Iterator[subprocess.Popen]:
+    """Start `fit_with_checkpoints` in a process of its own; entered when its fit starts."""
+    call = f"from benchmarks.kill import *; fit_with_checkpoints({folder!r}, {n_rows}, {n_sweeps})"
+    root = str(Path(__file__).parent.parent)
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with subprocess.Popen(
+        [sys.executable, "-c", call],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:
+        try:
+            if process.stdout.readline().strip() != READY:
+                raise RuntimeError(f"the process ended with code {process.wait()} before its fit")
+            yield process
+        finally:
+            process.kill()
+
+
+def undisturbed(n_rows: int, n_sweeps: int) -> tuple[str, float]:
+    """Bits and seconds of a fit without checkpoints that nobody stops."""
+    with checkpointing_process("", n_rows, n_sweeps) as process:
+        start = time.perf_counter()
+        bits = process.stdout.readline().strip()
+        return bits, time.perf_counter() - start
+
+
+def run_killed(
+    folder: str, n_rows: int, n_sweeps: int, moments: Iterator[float], most_kills: int
+) -> Trial:
+    """Start, kill after the next of ``moments`` (seconds), start again, until a fit ends."""
+    killed_after: list[float] = []
+    while True:
+        with checkpointing_process(folder, n_rows, n_sweeps) as process:
+            if len(killed_after) < most_kills:
+                moment = next(moments)
+                try:
+                    process.wait(moment)
+                except subprocess.TimeoutExpired:
+                    process.kill()  # SIGKILL
+                    killed_after.append(moment)
+                    continue
+            bits = process.stdout.readline().strip()
+            if process.wait() != 0:
+                raise RuntimeError(f"the fit failed with code {process.returncode}")
+            return Trial(killed_after, bits)
+
+
+def checkpoint(
+    times: int, most_kills: int, seed: int, n_rows: int = 500, n_sweeps: int = 30
+) -> int:
+    """Kill a process with checkpoints; returns how many trials ended with the same bits."""
+    expected, seconds = undisturbed(n_rows, n_sweeps)
+    print(f"undisturbed: {seconds:.1f} s, bits {expected}", flush=True)
+    source = random.Random(seed)
+    moments = iter(lambda: source.uniform(0.0, seconds), None)
+    same = 0
+    for number in range(1, times + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            trial = Trial([], "")
+            while not trial.killed_after:  # one that ended by itself says nothing
+                path = tempfile.mkdtemp(dir=folder)
+                trial = run_killed(path, n_rows, n_sweeps, moments, most_kills)
+        identical = trial.bits == expected
+        same += identical
+        after = ", ".join(f"{moment:.2f}" for moment in trial.killed_after)
+        verdict = "identical" if identical else f"DIFFERENT: {trial.bits}"
+        print(
+            f"trial {number:>2}: {len(trial.killed_after)} kills, after {after} s: {verdict}",
+            flush=True,
+        )
+    return same
+
+
+#: What can be killed, by name; each is given the numbers of trials and of kills, and a seed.
+KINDS: dict[str, Callable[[int, int, int], int]] = {"checkpoint": checkpoint}
+
+
+def main() -> None:
+    """Parse the command line, run the trials, and fail where bits differ."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kill", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("kind", choices=KINDS, help="what is killed")
+    parser.add_argument("--times", type=int, default=20, help="number of trials")
+    parser.add_argument("--kills", type=int, default=3, help="kills of one fit, at most")
+    parser.add_argument("--seed", type=int, default=0, help="of the random moments")
+    arguments = parser.parse_args()
+    same = KINDS[arguments.kind](arguments.times, arguments.kills, arguments.seed)
+    print(f"{same} of {arguments.times} identical")
+    sys.exit(same != arguments.times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,503 @@
+"""Going on with a fit: what is kept of it, in memory or in a folder of checkpoints.
+
+A folder holds ``fit.npz``, which says what the fit is of and what the held-out rows chose, and one
+``chain-000.npz`` for each chain: its last snapshot and, once it is at its end, what it publishes.
+Every file is written whole or not at all, so a process may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._files import reason
+from dbdl._threads import block_slices
+from dbdl.learn.ensemble import PILOT_SWEEPS, Member
+from dbdl.learn.held_out import Coder, HeldOutChoice
+from dbdl.model.statistics import SUM_ROWS
+from dbdl.rows.lazy import LazyRows
+from dbdl.sampler.checkpoint import (
+    CheckpointError,
+    check_archive,
+    from_arrays,
+    read_archive,
+    to_arrays,
+    write_archive,
+)
+from dbdl.sampler.run import Snapshot, SweepRecord
+
+#: Parameters of an estimator that leave its result alone; ``random_state`` gives the seed.
+NOT_DECIDING = frozenset(
+    {"n_jobs", "verbose", "random_state", "checkpoint", "checkpoint_every", "warm_start"}
+)
+FIT_FILE = "fit.npz"
+#: Seconds after which a file that was never finished is taken for that of a process killed.
+STALE_SECONDS = 600
+WHAT_TO_DO = "Use another path for checkpoint, or remove the folder to start again."
+
+
+# -------------------------------------------------------------------------- what decides a result
+
+
+def fingerprint(X: Any, class_of_row: NDArray[np.int64]) -> str:
+    """Digest of rows and their class numbers.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Anything whose slices are arrays: rows need not be in memory all at once.
+    class_of_row : ndarray of shape (n_samples,)
+    """
+    blocks = block_slices(len(class_of_row), SUM_ROWS)
+    classes = [class_of_row[rows] for rows in blocks]
+    if isinstance(X, LazyRows):
+        return join_fingerprints(X.each_block(block_fingerprint, blocks, classes))
+    return join_fingerprints(
+        block_fingerprint(X[rows], own) for rows, own in zip(blocks, classes, strict=True)
+    )
+
+
+def block_fingerprint(rows: NDArray[Any], class_of_row: NDArray[np.int64]) -> bytes:
+    """Digest of one block of `dbdl.model.statistics.SUM_ROWS` rows, wherever it lives."""
+    rows = np.ascontiguousarray(rows)
+    total = hashlib.blake2b(f"{rows.dtype.str} {rows.shape}".encode(), digest_size=32)
+    total.update(rows.data)
+    total.update(np.ascontiguousarray(class_of_row, dtype=np.int64).data)
+    return total.digest()
+
+
+def join_fingerprints(blocks: Iterable[bytes]) -> str:
+    """Digest of all rows from those of their blocks, in order."""
+    return hashlib.blake2b(b"".join(blocks), digest_size=32).hexdigest()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """All that decides the result of a fit.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of its class.
+    parameters : dict
+        By name, those alone that decide the result.
+    data : str
+        `fingerprint` of rows and class numbers.
+    seed : int
+    """
+
+    estimator: str
+    parameters: dict[str, Any]
+    data: str
+    seed: int
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of each chain."""
+        return int(self.parameters["n_sweeps"])
+
+    def key(self) -> str:
+        """Digest of all but the number of sweeps, which may grow: a name for the chains."""
+        own = {**self.parameters, "n_sweeps": None}
+        text = json.dumps([self.estimator, own, self.data, self.seed], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def deciding(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that decide a result, as plain numbers and words."""
+    chosen = {name: value for name, value in parameters.items() if name not in NOT_DECIDING}
+    plain: dict[str, Any] = json.loads(json.dumps(chosen, default=_plain))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is neither a number nor a word: a fit with it cannot be kept")
+
+
+def differences(old: Identity, new: Identity) -> list[str]:
+    """Say in which ways two fits differ, as parts of a sentence."""
+    if old.estimator != new.estimator:
+        return [f"it is of a {old.estimator}, not of a {new.estimator}"]
+    names = sorted(set(old.parameters) | set(new.parameters))
+    found = [
+        f"{name} was {old.parameters.get(name)!r} and is {new.parameters.get(name)!r}"
+        for name in names
+        if old.parameters.get(name) != new.parameters.get(name)
+    ]
+    if old.seed != new.seed:
+        found.append("random_state gives another seed")
+    if old.data != new.data:
+        found.append("X or y are other data (values, order, type or scaling of the rows)")
+    return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the held-out rows chose: the number of the task, and the coder (None: no rows)."""
+
+    task: int
+    held_out: HeldOutChoice | None
+
+
+# ------------------------------------------------------------------------------------- the folder
+
+
+@dataclass(frozen=True)
+class KeptChain:
+    """A chain's last snapshot and, at its end, what it publishes."""
+
+    snapshot: Snapshot
+    member: Member | None = None
+
+
+class CheckpointFolder:
+    """The files of one fit.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Made where it is absent.
+
+    Raises
+    ------
+    CheckpointError
+        Where the folder cannot be made, or holds something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._last_sweep: dict[int, int] = {}
+        if self.path.exists() and not self.path.is_dir():
+            raise CheckpointError(f"checkpoint={str(path)!r} is a file, expected a folder.")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            names = [file.name for file in self.path.iterdir()]
+            self._remove_stale(names)
+        except OSError as error:
+            raise CheckpointError(
+                f"the folder checkpoint={str(path)!r} cannot be used: {reason(error)}. Use another "
+                "path."
+            ) from error
+        foreign = [name for name in names if not name.startswith(".")]
+        if foreign and FIT_FILE not in names:
+            raise CheckpointError(
+                f"{self.path} is no folder of checkpoints: it holds {min(foreign)} and no "
+                f"{FIT_FILE}. Use another path for checkpoint, one that is empty or not there yet."
+            )
+
+    def _remove_stale(self, names: Iterable[str]) -> None:
+        """Remove what killed processes left half written; one that still writes is let be."""
+        for name in names:
+            if name.startswith((f".{FIT_FILE}.", ".chain-")):
+                file = self.path / name
+                if time.time() - file.stat().st_mtime > STALE_SECONDS:
+                    file.unlink(missing_ok=True)
+
+    def chain_path(self, number: int) -> Path:
+        """File of a chain."""
+        return self.path / f"chain-{number:03d}.npz"
+
+    def read_fit(self) -> tuple[Identity, Choice | None] | None:
+        """Return what the fit is of and what was chosen; None if nothing is there yet."""
+        path = self.path / FIT_FILE
+        if not path.exists():
+            return None
+        about, arrays = self._read(path, "fit")
+        choice = None
+        if about["chosen"] is not None:
+            held_out = about["chosen"]["held_out"]
+            if held_out is not None:
+                coders = tuple(Coder(*coder) for coder in held_out["coders"])
+                held_out = HeldOutChoice(**{**held_out, **arrays, "coders": coders})
+            choice = Choice(about["chosen"]["task"], held_out)
+        return Identity(**about["identity"]), choice
+
+    def write_fit(self, identity: Identity, choice: Choice | None) -> None:
+        """Write what the fit is of and what was chosen."""
+        chosen: dict[str, Any] | None = None
+        arrays: dict[str, NDArray[Any]] = {}
+        if choice is not None:
+            chosen = {"task": choice.task, "held_out": None}
+            if choice.held_out is not None:
+                # vars, not asdict, which would take the coders apart
+                held_out = dict(vars(choice.held_out))
+                arrays = {name: held_out.pop(name) for name in ("accuracy", "log_loss")}
+                chosen["held_out"] = held_out
+        about = {"kind": "fit", "identity": asdict(identity), "chosen": chosen}
+        self._write(self.path / FIT_FILE, about, arrays, "")
+
+    def check_chains(self) -> None:
+        """Refuse damaged files of chains at once, not when their turn comes."""
+        for path in sorted(self.path.glob("chain-*.npz")):
+            with _what_to_do():
+                check_archive(path)
+
+    def read_chain(self, number: int, key: str) -> KeptChain | None:
+        """Return what is kept of a chain of the fit with this key; None if nothing is."""
+        path = self.chain_path(number)
+        if not path.exists():
+            return None
+        about, arrays = self._read(path, "chain")
+        if (about["fit"], about["number"]) != (key, number):
+            raise CheckpointError(f"{path} belongs to another fit or chain. {WHAT_TO_DO}")
+        snapshot = from_arrays(Snapshot, arrays, "snapshot.")
+        member = from_arrays(Member, arrays, "member.") if about["finished"] else None
+        self._last_sweep[number] = snapshot.sweep
+        return KeptChain(snapshot, member)
+
+    def write_chain(self, number: int, key: str, kept: KeptChain) -> None:
+        """Write the last snapshot of a chain and, at its end, what it publishes."""
+        about = {"kind": "chain", "fit": key, "number": number, "finished": False}
+        arrays = to_arrays(kept.snapshot, "snapshot.")
+        if kept.member is not None:
+            about["finished"] = True
+            arrays |= to_arrays(kept.member, "member.")
+        sweep = self._last_sweep.get(number)
+        last = "no checkpoint of this chain was written before"
+        if sweep is not None:
+            last = f"the last good checkpoint, after sweep {sweep}, is still there"
+        self._write(
+            self.chain_path(number), about, arrays, f" ({kept.snapshot.sweep} sweeps done; {last})"
+        )
+        self._last_sweep[number] = kept.snapshot.sweep
+
+    def _read(self, path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        with _what_to_do():
+            about, arrays = read_archive(path)
+        if about.get("kind") != kind:
+            raise CheckpointError(f"{path} is the file of a {about.get('kind')}. {WHAT_TO_DO}")
+        if about.get("dbdl") != _own_version():
+            raise CheckpointError(
+                f"{path} was written by dbdl {about.get('dbdl')}, this is dbdl {_own_version()}: a "
+                f"chain goes on only with the version that it began with. {WHAT_TO_DO}"
+            )
+        return about, arrays
+
+    def _write(
+        self, path: Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str
+    ) -> None:
+        try:
+            write_archive(path, {"dbdl": _own_version(), **about}, arrays)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write the checkpoint {path}: {reason(error)}{where}. What is in the "
+                "folder is whole: make room, or make it writable, and call fit again to go on."
+            ) from error
+
+
+@contextmanager
+def _what_to_do() -> Iterator[None]:
+    """Say what to do about a file that cannot be read."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{error} {WHAT_TO_DO}") from error
+
+
+def _own_version() -> str:
+    import dbdl
+
+    return dbdl.__version__
+
+
+# --------------------------------------------------------------------------------------- keeping
+
+
+@dataclass(frozen=True)
+class FitMemory:
+    """What a fit with ``warm_start`` remembers of itself: the chains' last states."""
+
+    identity: Identity
+    choice: Choice | None
+    snapshots: tuple[Snapshot, ...]
+
+
+@dataclass
+class Keeper:
+    """Keeps what a fit needs to go on, and knows what an earlier one kept.
+
+    Attributes
+    ----------
+    identity : Identity
+        Its seed is that of the earlier fit where there is one.
+    choice : Choice or None
+    every : int
+        Sweeps between the checkpoints of a chain.
+    folder : CheckpointFolder or None
+    snapshots : dict of int to Snapshot
+        Last ones of the chains.
+    in_memory : bool
+        Whether to keep snapshots there.
+    """
+
+    identity: Identity
+    choice: Choice | None
+    every: int
+    folder: CheckpointFolder | None
+    snapshots: dict[int, Snapshot]
+    in_memory: bool
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the earlier fit had more sweeps than this one asks for."""
+        return any(kept.sweep > self.identity.n_sweeps for kept in self.snapshots.values())
+
+    def keep_choice(self, choice: Choice) -> None:
+        """Keep what the held-out rows chose."""
+        self.choice = choice
+        if self.folder is not None:
+            self.folder.write_fit(self.identity, choice)
+
+    def chain(self, number: int) -> ChainKeeper:
+        """Return the keeper of one chain, with what is kept of it."""
+        kept = None
+        if self.folder is not None:
+            kept = self.folder.read_chain(number, self.identity.key())
+        snapshot = self.snapshots.get(number)
+        if kept is None or (snapshot is not None and snapshot.sweep > kept.snapshot.sweep):
+            return ChainKeeper(self, number, snapshot, None)
+        self.remember(number, kept.snapshot)
+        # A member of fewer sweeps was published before the fit was asked to go on.
+        ended = kept.snapshot.sweep == self.identity.n_sweeps
+        return ChainKeeper(self, number, kept.snapshot, kept.member if ended else None)
+
+    def remember(self, number: int, snapshot: Snapshot) -> None:
+        """Keep a chain's last snapshot in memory, where that is asked for."""
+        if self.in_memory:
+            self.snapshots[number] = snapshot
+
+    def memory(self) -> FitMemory:
+        """Return what to remember once every chain is at its end."""
+        ordered = tuple(self.snapshots[number] for number in sorted(self.snapshots))
+        return FitMemory(self.identity, self.choice, ordered)
+
+
+@dataclass(frozen=True)
+class ChainKeeper:
+    """Keeps one chain.
+
+    Attributes
+    ----------
+    last : Snapshot or None
+        Where to go on.
+    member : Member or None
+        What the chain publishes, if it is at its end.
+    """
+
+    keeper: Keeper
+    number: int
+    last: Snapshot | None
+    member: Member | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `dbdl.learn.chain.learn_chain` needs to go on, and to keep snapshots."""
+        to_folder = self.keeper.folder is not None
+        return {
+            "resume": self.last,
+            "on_snapshot": self.keep if to_folder else None,
+            "snapshot_every": self.keeper.every,
+        }
+
+    def finished(self, on_sweep: Callable[[SweepRecord], None] | None) -> Member | None:
+        """Return what the chain publishes if it is at its end, once its sweeps were told."""
+        if self.member is not None and on_sweep is not None:
+            for record in self.member.trace.records():
+                on_sweep(record)
+        return self.member
+
+    def keep(self, snapshot: Snapshot, member: Member | None = None) -> None:
+        """Keep a snapshot and, at the end of the chain, what it publishes."""
+        self.keeper.remember(self.number, snapshot)
+        if (folder := self.keeper.folder) is not None:
+            kept = KeptChain(snapshot, member)
+            folder.write_chain(self.number, self.keeper.identity.key(), kept)
+
+
+def open_keeper(
+    identity: Identity,
+    *,
+    seed_given: bool,
+    memory: FitMemory | None,
+    path: str | os.PathLike[str] | None,
+    every: int,
+    warm_start: bool,
+) -> Keeper:
+    """Return the keeper of a fit, with what earlier ones kept.
+
+    Parameters
+    ----------
+    identity : Identity
+        Of the fit to come.
+    seed_given : bool
+        False takes the seed of an earlier fit in place of the one in ``identity``.
+    memory : FitMemory or None
+        Of an earlier fit.
+    path : str, path-like or None
+        Folder of checkpoints.
+    every : int
+        Sweeps between the checkpoints of a chain.
+    warm_start : bool
+        Whether to go on with a fit that had fewer sweeps, and to keep snapshots in memory.
+
+    Raises
+    ------
+    ValueError
+        Where the memory is of other data or parameters; a `CheckpointError` where the folder is,
+        or its files are damaged.
+    """
+    choice, snapshots = None, {}
+    if memory is not None:
+        identity = _same_seed(identity, memory.identity, seed_given)
+        if found := differences(_with_sweeps(memory.identity, identity), identity):
+            raise ValueError(
+                "warm_start=True goes on with the same data and parameters, but "
+                f"{'; '.join(found)}. Only n_sweeps may grow. Use warm_start=False to start again."
+            )
+        if _may_grow(memory.identity, identity) or memory.identity.n_sweeps > identity.n_sweeps:
+            choice, snapshots = memory.choice, dict(enumerate(memory.snapshots))
+        if memory.identity.n_sweeps > identity.n_sweeps:
+            return Keeper(identity, choice, every, None, snapshots, warm_start)
+    if path is None:
+        return Keeper(identity, choice, every, None, snapshots, warm_start)
+    folder = CheckpointFolder(path)
+    stored = folder.read_fit()
+    if stored is None:
+        folder.write_fit(identity, choice)
+        return Keeper(identity, choice, every, folder, snapshots, warm_start)
+    old, stored_choice = stored
+    identity = _same_seed(identity, old, seed_given or memory is not None)
+    grown = warm_start and _may_grow(old, identity)
+    if found := differences(_with_sweeps(old, identity) if grown else old, identity):
+        raise CheckpointError(f"{folder.path} is of another fit: {'; '.join(found)}. {WHAT_TO_DO}")
+    folder.check_chains()
+    choice = stored_choice or choice
+    if old != identity:
+        folder.write_fit(identity, choice)
+    return Keeper(identity, choice, every, folder, snapshots, warm_start)
+
+
+def _same_seed(new: Identity, old: Identity, seed_given: bool) -> Identity:
+    return new if seed_given else replace(new, seed=old.seed)
+
+
+def _with_sweeps(old: Identity, new: Identity) -> Identity:
+    return replace(old, parameters={**old.parameters, "n_sweeps": new.parameters["n_sweeps"]})
+
+
+def _may_grow(old: Identity, new: Identity) -> bool:
+    """Whether chains may go on: what pilot chains choose must not depend on the sweeps."""
+    n_sweeps = old.n_sweeps
+    return n_sweeps == new.n_sweeps or PILOT_SWEEPS <= n_sweeps < new.n_sweeps

@@ -1,0 +1,555 @@
+"""A fit that was stopped goes on where it was and ends with the same bits, or is refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cones import make_cones
+
+from benchmarks.kill import bits_of, run_killed, undisturbed
+from dbdl import BetaProcessDictionary, CheckpointError, DBDLClassifier, persistence
+from dbdl.learn import ensemble, resume
+from dbdl.learn.resume import block_fingerprint, fingerprint, join_fingerprints
+from dbdl.model.statistics import SUM_ROWS
+
+X, Y = make_cones()
+SETTINGS = {"n_sweeps": 7, "n_chains": 2, "random_state": 0}
+
+
+def make(**settings):
+    return DBDLClassifier(**{**SETTINGS, **settings})
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Bits of a fit that nobody stops."""
+    return bits_of(make().fit(X, Y))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "kept" / "fit"
+
+
+class Stopped(BaseException):
+    """Stands for a process that ends."""
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """A function that lets so many files be written and ends the process at the next one."""
+
+    def stop(n_files):
+        left = [n_files]
+        write = resume.write_archive
+
+        def write_or_stop(*arguments):
+            if left[0] == 0:
+                raise Stopped
+            left[0] -= 1
+            write(*arguments)
+
+        monkeypatch.setattr(resume, "write_archive", write_or_stop)
+
+    yield stop
+    monkeypatch.undo()
+
+
+def forbid(monkeypatch, *names):
+    """Make learning anything an error."""
+
+    def refuse(*_, **__):
+        raise AssertionError("learned again")
+
+    for name in names:
+        monkeypatch.setattr(name, refuse)
+
+
+# ------------------------------------------------------------------------------------ checkpoints
+
+
+def test_keeping_checkpoints_does_not_change_the_result(folder, expected):
+    assert bits_of(make(checkpoint=folder, checkpoint_every=2).fit(X, Y)) == expected
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "chain-000.npz", "chain-001.npz", "fit.npz",
+    ]  # fmt: skip
+
+
+# Files are written for: the fit, the choice, and for each chain sweeps 2, 4, 6 and the end.
+@pytest.mark.parametrize("n_files", range(10))
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_fit_stopped_anywhere_ends_with_the_same_bits(
+    folder, expected, stop_after, monkeypatch, n_files, n_jobs
+):
+    model = make(checkpoint=str(folder), checkpoint_every=2, n_jobs=n_jobs)
+    stop_after(n_files)
+    with pytest.raises(Stopped):
+        model.fit(X, Y)
+    monkeypatch.undo()
+    again = make(checkpoint=folder, checkpoint_every=3, n_jobs=3 - n_jobs, verbose=0)
+    assert bits_of(again.fit(X, Y)) == expected
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"classifier": "recoded"},
+        {"classifier": "gibbs", "scan": "paper", "beta_size": "current"},
+        {"classifier": "joint"},
+        {"noise_per_class": True, "n_atom_draws": 2, "least_energy": 1.0},
+        {"n_nonzero": 3, "selection": "forward", "path_average": False},
+    ],
+    ids=lambda settings: next(iter(settings.values())),
+)
+def test_every_kind_of_fit_goes_on(folder, stop_after, monkeypatch, settings):
+    expected = bits_of(make(**settings).fit(X, Y))
+    stop_after(6)
+    with pytest.raises(Stopped):
+        make(checkpoint=folder, checkpoint_every=2, **settings).fit(X, Y)
+    monkeypatch.undo()
+    assert bits_of(make(checkpoint=folder, **settings).fit(X, Y)) == expected
+
+
+def test_single_precision_and_two_classes_go_on(folder, stop_after, monkeypatch):
+    rows, labels = X[Y < 2].astype(np.float32), np.array(["no", "yes"])[Y[Y < 2]]
+    expected = make().fit(rows, labels)
+    stop_after(4)
+    with pytest.raises(Stopped):
+        make(checkpoint=folder, checkpoint_every=2).fit(rows, labels)
+    monkeypatch.undo()
+    again = make(checkpoint=folder).fit(rows, labels)
+    assert bits_of(again) == bits_of(expected) and again.atoms_.dtype == np.float32
+    np.testing.assert_array_equal(again.decision_function(rows), expected.decision_function(rows))
+
+
+def test_classes_of_one_row_each_go_on(folder):
+    expected = make().fit(X[:3], Y[:3])
+    for _ in range(2):
+        again = make(checkpoint=folder).fit(X[:3], Y[:3])
+        assert again.held_out_ is None and again.temperature_ == 1.0
+        np.testing.assert_array_equal(again.atoms_, expected.atoms_)
+
+
+def test_nothing_is_learned_again_after_the_end(folder, expected, monkeypatch):
+    make(checkpoint=folder).fit(X, Y)
+    forbid(
+        monkeypatch,
+        "dbdl.learn.ensemble.learn_chain",
+        "dbdl.estimators.classifier.choose_on_held_out_rows",
+    )
+    again = make(checkpoint=folder, n_jobs=2).fit(X, Y)
+    assert bits_of(again) == expected
+    np.testing.assert_array_equal(again.predict(X), make(checkpoint=folder).fit(X, Y).predict(X))
+
+
+def test_finished_chains_are_not_learned_again(folder, expected, stop_after, monkeypatch):
+    stop_after(7)  # the first chain and a checkpoint of the second
+    with pytest.raises(Stopped):
+        make(checkpoint=folder, checkpoint_every=2).fit(X, Y)
+    monkeypatch.undo()
+    learned, learn_chain = [], ensemble.learn_chain
+
+    def note(*arguments, **options):
+        learned.append(options["resume"].sweep)
+        return learn_chain(*arguments, **options)
+
+    monkeypatch.setattr(ensemble, "learn_chain", note)
+    monkeypatch.setattr(
+        "dbdl.estimators.classifier.choose_on_held_out_rows", None
+    )  # nor are the held-out rows asked again
+    assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
+    assert learned == [2]
+
+
+def test_without_a_seed_that_of_the_first_fit_is_taken(folder, stop_after, monkeypatch):
+    stop_after(5)
+    with pytest.raises(Stopped):
+        make(checkpoint=folder, checkpoint_every=2, random_state=None).fit(X, Y)
+    monkeypatch.undo()
+    seed = resume.CheckpointFolder(folder).read_fit()[0].seed
+    first = make(checkpoint=folder, random_state=None).fit(X, Y)
+    second = make(checkpoint=folder, random_state=np.random.RandomState(5)).fit(X, Y)
+    assert bits_of(first) == bits_of(second)
+    monkeypatch.setattr(DBDLClassifier, "_seed", lambda self: seed)
+    assert bits_of(make(random_state=None).fit(X, Y)) == bits_of(first)
+
+
+def test_sweeps_already_done_are_told_to_those_who_watch(folder, capsys):
+    for _ in range(2):
+        make(checkpoint=folder, n_chains=1, verbose=2).fit(X, Y)
+        assert capsys.readouterr().out.count("\n") == SETTINGS["n_sweeps"]
+
+
+def test_the_unsupervised_dictionary_goes_on(folder, stop_after, monkeypatch):
+    def fit(**settings):
+        return BetaProcessDictionary(n_sweeps=7, random_state=1, **settings).fit(X)
+
+    expected = fit()
+    stop_after(3)
+    with pytest.raises(Stopped):
+        fit(checkpoint=folder, checkpoint_every=2)
+    monkeypatch.undo()
+    for _ in range(2):
+        again = fit(checkpoint=folder)
+        assert again.atoms_.tobytes() == expected.atoms_.tobytes()
+        assert again.n_nonzero_ == expected.n_nonzero_
+        np.testing.assert_array_equal(again.selection_probability_, expected.selection_probability_)
+        np.testing.assert_array_equal(again.trace_.log_joint, expected.trace_.log_joint)
+    with pytest.raises(CheckpointError, match="of a BetaProcessDictionary, not of a DBDL"):
+        make(checkpoint=folder).fit(X, Y)
+
+
+# -------------------------------------------------------------------------------- what is refused
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Content of the files of a finished fit, by name."""
+    folder = tmp_path_factory.mktemp("finished")
+    make(checkpoint=folder).fit(X, Y)
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.fixture
+def kept(folder, finished):
+    """A folder of a finished fit."""
+    folder.mkdir(parents=True)
+    for name, content in finished.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_chains": 3}, "n_chains was 2 and is 3"),
+        ({"noise_precision": 1e5, "scan": "paper"}, "noise_precision .*; scan was 'collapsed'"),
+        ({"n_sweeps": 9}, "n_sweeps was 7 and is 9"),
+        ({"n_sweeps": 5, "warm_start": True}, "n_sweeps was 7 and is 5"),
+        ({"random_state": 1}, "random_state gives another seed"),
+        ({"normalize": False}, "normalize was True and is False"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_parameters_are_refused_and_named(kept, finished, settings, message):
+    with pytest.raises(CheckpointError, match=rf"{message}.*Use another path.*remove the folder"):
+        make(checkpoint=kept, **settings).fit(X, Y)
+    assert {file.name: file.read_bytes() for file in kept.iterdir()} == finished
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (X[::-1], Y[::-1]),
+        (X[:-1], Y[:-1]),
+        (np.where(np.arange(12) == 3, np.nextafter(X, 9), X), Y),
+        (X, np.roll(Y, 1)),
+        (X.astype(np.float32), Y),
+    ],
+    ids=["order", "fewer", "last bit", "labels", "type"],
+)
+def test_other_data_are_refused(kept, rows, labels):
+    with pytest.raises(CheckpointError, match=r"X or y are other data.*Use another path"):
+        make(checkpoint=kept).fit(rows, labels)
+
+
+def test_parameters_that_leave_the_result_alone_may_change(kept, expected):
+    model = make(checkpoint=kept, n_jobs=2, checkpoint_every=1, warm_start=True)
+    assert bits_of(model.fit(X, Y)) == expected
+    numbers = make(checkpoint=kept, n_sweeps=np.int64(7), penalty=np.float64(0.1))
+    assert bits_of(numbers.fit(X, Y)) == expected
+
+
+def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    with pytest.raises(CheckpointError, match="is a file, expected a folder"):
+        make(checkpoint=file).fit(X, Y)
+    with pytest.raises(CheckpointError, match=r"no folder of checkpoints: it holds notes\.txt"):
+        make(checkpoint=tmp_path).fit(X, Y)
+    with pytest.raises(CheckpointError, match="cannot be used"):
+        make(checkpoint=file / "below").fit(X, Y)
+    assert list(tmp_path.iterdir()) == [file] and file.read_text() == "mine"
+
+
+def test_chains_without_their_fit_are_refused(kept):
+    (kept / "fit.npz").unlink()
+    with pytest.raises(CheckpointError, match=r"holds chain-000\.npz and no fit\.npz"):
+        make(checkpoint=kept).fit(X, Y)
+
+
+def test_the_file_of_another_chain_or_fit_is_refused(kept, finished):
+    (kept / "chain-001.npz").write_bytes(finished["chain-000.npz"])
+    with pytest.raises(CheckpointError, match=r"chain-001\.npz belongs to another fit or chain"):
+        make(checkpoint=kept).fit(X, Y)
+    (kept / "fit.npz").write_bytes(finished["chain-000.npz"])
+    with pytest.raises(CheckpointError, match=r"fit\.npz is the file of a chain"):
+        make(checkpoint=kept).fit(X, Y)
+
+
+def test_another_version_of_the_package_is_refused(kept, monkeypatch):
+    monkeypatch.setattr("dbdl.__version__", "9.1.0")
+    with pytest.raises(CheckpointError, match=r"written by dbdl .*, this is dbdl 9\.1\.0"):
+        make(checkpoint=kept).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["fit.npz", "chain-000.npz", "chain-001.npz"])
+def test_damaged_files_are_refused_before_anything_is_learned(kept, finished, monkeypatch, name):
+    forbid(
+        monkeypatch,
+        "dbdl.learn.ensemble.learn_chain",
+        "dbdl.estimators.classifier.choose_on_held_out_rows",
+    )
+    content = finished[name]
+    places = np.linspace(0, len(content) - 1, 25).astype(int)
+    damaged = [content[:p] + bytes([content[p] ^ 0x10]) + content[p + 1 :] for p in places]
+    cut_off = [content[:p] for p in places]
+    for other in (*damaged, *cut_off, content + b"\0"):
+        (kept / name).write_bytes(other)
+        with pytest.raises(CheckpointError, match=rf"{name} is cut off, damaged.*Use another path"):
+            make(checkpoint=kept).fit(X, Y)
+
+
+def test_what_killed_processes_left_half_written_is_no_hindrance(folder, expected):
+    folder.mkdir(parents=True)
+    old, new = folder / ".fit.npz.a1b2", folder / ".chain-000.npz.c3d4"
+    for file in (old, new):
+        file.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
+    assert not old.exists() and new.exists()  # another process may still write the new one
+
+
+# ------------------------------------------------------------------------------------ a full disk
+
+
+def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(folder, expected, monkeypatch):
+    written, fsync = [], os.fsync
+
+    def fill(handle):
+        written.append(handle)
+        if len(written) > 10:  # two calls a file: the fit, the choice, sweeps 1, 2 and 3
+            raise OSError(28, "No space left on device")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", fill)
+    with pytest.raises(
+        CheckpointError,
+        match=r"cannot write .*chain-000\.npz: No space left on device \(4 sweeps done; the last "
+        r"good checkpoint, after sweep 3, is still there\)",
+    ):
+        make(checkpoint=folder, checkpoint_every=1).fit(X, Y)
+    monkeypatch.undo()
+    assert sorted(file.name for file in folder.iterdir()) == ["chain-000.npz", "fit.npz"]
+    key = resume.CheckpointFolder(folder).read_fit()[0].key()
+    assert resume.CheckpointFolder(folder).read_chain(0, key).snapshot.sweep == 3
+    assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_a_real_limit_on_files_is_a_clear_error_and_the_fit_goes_on_without_it(folder, expected):
+    # A first file fits under the limit, that of a chain does not.
+    code = f"""
+        import resource, sys
+        import numpy as np
+        from dbdl import CheckpointError, DBDLClassifier
+
+        X, y = np.array(eval(sys.stdin.readline())), np.array(eval(sys.stdin.readline()))
+        model = DBDLClassifier(checkpoint={str(folder)!r}, checkpoint_every=2, **{SETTINGS!r})
+        DBDLClassifier(**{SETTINGS!r}).fit(X, y)  # kernels are compiled and kept first
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.RLIM_INFINITY))
+        try:
+            model.fit(X, y)
+        except CheckpointError as error:
+            print(error)
+    """
+    rows = f"{X.tolist()}\n{Y.tolist()}\n"
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        input=rows,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert "chain-000.npz: File too large (2 sweeps done; no checkpoint of this chain was" in (
+        result.stdout
+    ), result.stderr
+    assert [file.name for file in folder.iterdir()] == ["fit.npz"]
+    assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
+def test_a_process_killed_again_and_again_ends_with_the_same_bits(folder):
+    bits, seconds = undisturbed(150, 12)
+    moments = iter([0.3 * seconds, 0.6 * seconds])
+    trial = run_killed(str(folder), 150, 12, moments, most_kills=2)
+    assert trial.bits == bits and len(trial.killed_after) > 0
+
+
+# ------------------------------------------------------------------------------------- warm start
+
+
+def test_more_sweeps_go_on_from_the_last_states(expected, monkeypatch):
+    model = make(n_sweeps=3, warm_start=True).fit(X, Y)
+    assert bits_of(model) == bits_of(make(n_sweeps=3).fit(X, Y))
+    monkeypatch.setattr("dbdl.estimators.classifier.choose_on_held_out_rows", None)
+    assert bits_of(model.set_params(n_sweeps=5).fit(X, Y)) != expected
+    told = []
+    monkeypatch.setattr("dbdl.sampler.run.step", _counted(told, "dbdl.sampler.run.step"))
+    assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
+    assert len(told) == 2 * 2  # two sweeps of two chains
+    assert bits_of(model.fit(X, Y)) == expected and len(told) == 4
+
+
+def _counted(calls, name):
+    module, _, attribute = name.rpartition(".")
+    function = getattr(sys.modules[module], attribute)
+    return lambda *arguments: (calls.append(name), function(*arguments))[1]
+
+
+@pytest.mark.parametrize("n_sweeps", [1, 2])
+def test_so_few_sweeps_that_the_choice_hangs_on_them_start_again(expected, n_sweeps):
+    model = make(n_sweeps=n_sweeps, warm_start=True).fit(X, Y)
+    assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
+
+
+@pytest.mark.parametrize("kind", ["recoded", "gibbs", "joint"])
+def test_every_classifier_goes_on(kind):
+    model = make(n_sweeps=4, warm_start=True, classifier=kind).fit(X, Y)
+    expected = make(classifier=kind).fit(X, Y)
+    assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == bits_of(expected)
+
+
+def test_without_a_seed_the_states_keep_theirs():
+    model = make(n_sweeps=3, warm_start=True, random_state=None).fit(X, Y)
+    first = model.trace_.log_joint
+    again = model.set_params(n_sweeps=5).fit(X, Y).trace_.log_joint
+    np.testing.assert_array_equal(again[:, :3], first)
+
+
+def test_fewer_sweeps_are_warned_about_and_change_nothing(expected):
+    model = make(warm_start=True).fit(X, Y)
+    with pytest.warns(UserWarning, match="n_sweeps=4, but the chains have more sweeps already"):
+        model.set_params(n_sweeps=4).fit(X, Y)
+    assert bits_of(model) == expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
+
+
+def test_other_data_and_parameters_are_refused_and_the_states_stay(expected):
+    model = make(n_sweeps=5, warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match=r"X or y are other data.*Use warm_start=False"):
+        model.fit(X[:-1], Y[:-1])
+    with pytest.raises(ValueError, match=r"penalty was 0\.1 and is 0\.2"):
+        model.set_params(penalty=0.2).fit(X, Y)
+    with pytest.raises(ValueError, match="random_state gives another seed"):
+        model.set_params(penalty=0.1, random_state=8).fit(X, Y)
+    model.set_params(random_state=0, n_sweeps=7)
+    assert bits_of(model.fit(X, Y)) == expected
+
+
+def test_states_are_kept_only_where_they_are_asked_for(expected):
+    model = make(n_sweeps=4).fit(X, Y)
+    assert not hasattr(model, "_memory")
+    with pytest.warns(UserWarning, match="kept no states of its chains"):
+        model.set_params(warm_start=True, n_sweeps=7).fit(X, Y)
+    assert hasattr(model, "_memory") and bits_of(model) == expected
+    model.set_params(warm_start=False).fit(X, Y)
+    assert not hasattr(model, "_memory")
+
+
+def test_the_unsupervised_dictionary_warm_starts():
+    expected = BetaProcessDictionary(n_sweeps=7, random_state=1).fit(X)
+    model = BetaProcessDictionary(n_sweeps=3, random_state=1, warm_start=True).fit(X)
+    model.set_params(n_sweeps=7).fit(X)
+    assert model.atoms_.tobytes() == expected.atoms_.tobytes()
+    assert model.trace_.log_joint.tobytes() == expected.trace_.log_joint.tobytes()
+
+
+def test_a_warm_start_goes_on_in_a_folder_and_after_a_stop(
+    folder, expected, stop_after, monkeypatch
+):
+    make(n_sweeps=4, warm_start=True, checkpoint=folder).fit(X, Y)
+    stop_after(2)  # the fit says seven sweeps, the first chain has a checkpoint
+    with pytest.raises(Stopped):
+        make(warm_start=True, checkpoint=folder, checkpoint_every=1).fit(X, Y)
+    monkeypatch.undo()
+    again = make(warm_start=True, checkpoint=folder).fit(X, Y)
+    assert bits_of(again) == expected
+    longer = make(n_sweeps=9).fit(X, Y)
+    # The states that were read from the folder are in memory too.
+    other = folder.parent / "other"
+    again.set_params(n_sweeps=9, checkpoint=other).fit(X, Y)
+    assert bits_of(again) == bits_of(longer)
+    assert bits_of(make(n_sweeps=9, checkpoint=other).fit(X, Y)) == bits_of(longer)
+
+
+@pytest.mark.parametrize("how", ["pickle", "skops"])
+def test_a_model_that_was_saved_goes_on(tmp_path, expected, how):
+    model = make(n_sweeps=4, warm_start=True, checkpoint=tmp_path / "kept").fit(X, Y)
+    if how == "pickle":
+        again = pickle.loads(pickle.dumps(model))
+    else:
+        again = persistence.load(persistence.save(model, tmp_path / "model.skops"))
+    assert Path(again.checkpoint) == tmp_path / "kept"
+    again.set_params(n_sweeps=7, checkpoint=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bits_of(again.fit(X, Y)) == expected
+
+
+# ------------------------------------------------------------------------------------ fingerprint
+
+
+class Source:
+    """Rows that are read slice by slice."""
+
+    def __init__(self, rows):
+        self.rows, self.shape, self.dtype, self.asked = rows, rows.shape, rows.dtype, []
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, rows):
+        self.asked.append(rows)
+        return self.rows[rows]
+
+
+def test_a_fingerprint_is_made_of_blocks_wherever_they_are():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((2 * SUM_ROWS + 5, 3))
+    classes = rng.integers(0, 4, len(rows))
+    whole = fingerprint(rows, classes)
+    source = Source(rows)
+    assert fingerprint(source, classes) == whole
+    assert all(isinstance(asked, slice) for asked in source.asked) and len(source.asked) == 3
+    assert fingerprint(np.asfortranarray(rows), classes.astype(np.int32)) == whole
+    cut = [slice(0, SUM_ROWS), slice(SUM_ROWS, 2 * SUM_ROWS), slice(2 * SUM_ROWS, None)]
+    parts = [block_fingerprint(rows[part], classes[part]) for part in cut]
+    assert join_fingerprints(parts) == whole
+
+
+def test_a_fingerprint_sees_every_change():
+    rows, classes = np.arange(12.0).reshape(4, 3), np.array([0, 1, 0, 1])
+    other = rows.copy()
+    other[3, 2] = np.nextafter(11.0, 12.0)
+    found = {
+        fingerprint(rows, classes),
+        fingerprint(other, classes),
+        fingerprint(rows[::-1], classes),
+        fingerprint(rows.reshape(4, 3).astype(np.float32), classes),
+        fingerprint(rows, classes[::-1]),
+        fingerprint(rows[:3], classes[:3]),
+        fingerprint(rows.view(np.int64), classes),
+    }
+    assert len(found) == 7
