@@ -32,7 +32,7 @@ from sklearn.linear_model import orthogonal_mp_gram
 import dbdl
 from benchmarks.bench_fit import QUICK_SIZES, SIZES, load_faces, make_rows, print_table
 from dbdl._threads import single_threaded_blas
-from dbdl.learn.ksvd import learn_ksvd, start_atoms
+from dbdl.learn.ksvd import distinct_rows, learn_ksvd
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -139,7 +139,7 @@ def plain_ksvd(X: Floats, atoms: Floats, n_nonzero: int, n_iterations: int) -> F
 
 def compare_ksvd(X: Floats, n_atoms: int, n_nonzero: int, n_iterations: int) -> None:
     """Print the time of both from the same start, on one thread."""
-    start = start_atoms(X, n_atoms, np.random.default_rng(0))
+    start = distinct_rows(X, n_atoms, np.random.default_rng(0))
     n_atoms = len(start)
 
     def ours(update: Any = "approximate") -> None:

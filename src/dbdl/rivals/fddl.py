@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.fista import fista
 from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
-from dbdl.rivals._class_codes import class_residuals, loss_near_mean, squared_norms, total_square
+from dbdl.rivals._class_codes import (
+    improve_codes,
+    loss_near_mean,
+    squared_class_residuals,
+    squared_norms,
+    total_square,
+)
 
 Rule = Literal["global", "local"]
 
@@ -27,11 +32,6 @@ CODE_ROWS = 256
 
 #: Weights of the distance to the mean code where none is given.
 MEAN_WEIGHT = {"global": 0.5, "local": 0.005}
-
-#: FISTA ends when a step is this part of the codes, or after so many steps. Codes start where the
-#: last iteration left them, so that ten to thirty steps are usual.
-CODE_TOL = 1e-3
-CODE_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class FDDLModel:
     def _global_loss(self, X: Floats, n_threads: int) -> NDArray[np.float64]:
         # the lasso halves the residual
         codes = lasso(X, self.atoms, penalty=self.test_penalty / 2, n_threads=n_threads).toarray()
-        loss = class_residuals(X, codes, self.atoms, self.blocks)
+        loss = squared_class_residuals(X, codes, self.atoms, self.blocks)
         for c, mean in enumerate(self.mean_codes):
             loss[:, c] += self.mean_weight * squared_norms(codes - mean)
         return loss
@@ -95,14 +95,8 @@ def learn_fddl(
     codes, curvature = np.zeros((len(X), len(atoms)), dtype=X.dtype), 1.0
 
     def code() -> tuple[Floats, float]:
-        found = fista(
-            problem.product(atoms),
-            problem.linear(atoms),
-            codes,
-            penalty / 2,  # FISTA minimises half the objective
-            lipschitz=curvature,
-            n_iterations=CODE_STEPS,
-            tol=CODE_TOL,
+        found = improve_codes(
+            problem.product(atoms), problem.linear(atoms), codes, penalty, curvature
         )
         return found.codes, found.lipschitz
 

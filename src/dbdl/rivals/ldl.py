@@ -15,19 +15,14 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
-from dbdl.coding.fista import fista
 from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
-from dbdl.rivals._class_codes import loss_near_mean, squared_norms, total_square
+from dbdl.rivals._class_codes import improve_codes, loss_near_mean, squared_norms, total_square
 
 Rule = Literal["local", "global"]
 Weights = NDArray[np.float64]
-
-#: FISTA ends when a step is this part of the codes, or after so many steps.
-CODE_TOL = 1e-3
-CODE_STEPS = 100
 
 #: Projected gradient steps for the weights of a class in one iteration.
 WEIGHT_STEPS = 30
@@ -161,14 +156,8 @@ class LatentCodes:
             np.matmul(codes, quadratic, out=out)
             out += scatter * (codes - codes.mean(axis=0))
 
-        found = fista(
-            multiply,
-            self.rows[c] @ (own[:, np.newaxis] * atoms[used]).T,
-            before[:, used],
-            self.penalty / 2,  # FISTA minimises half the objective
-            n_iterations=CODE_STEPS,
-            tol=CODE_TOL,
-        )
+        linear = self.rows[c] @ (own[:, np.newaxis] * atoms[used]).T
+        found = improve_codes(multiply, linear, before[:, used], self.penalty)
         codes = np.zeros_like(before)
         codes[:, used] = found.codes
         return codes
