@@ -38,6 +38,18 @@ def improve_codes(
     )
 
 
+def lasso_codes(X: Floats, atoms: Floats, penalty: float, n_threads: int = 1) -> Floats:
+    """Dense codes of the least ``||x - a @ atoms||^2 + penalty * ||a||_1`` of each row.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples, n_atoms)
+    """
+    # the lasso halves the residual
+    codes: Floats = lasso(X, atoms, penalty=penalty / 2, n_threads=n_threads).toarray()
+    return codes
+
+
 def lasso_loss(
     X: Floats, atoms: Floats, penalty: float, residual_weight: float = 0.5, n_threads: int = 1
 ) -> Scores:

@@ -12,12 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.coding.fista import FistaResult
-from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, choose_atoms, pairwise_overlap, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import (
     improve_codes,
+    lasso_codes,
     lasso_loss,
     squared_class_residuals,
     total_square,
@@ -49,8 +49,7 @@ class CoparModel:
         return -np.column_stack(run_blocks(loss, self.blocks, n_threads))
 
     def _global_loss(self, X: Floats, n_threads: int) -> NDArray[np.float64]:
-        # the lasso halves the residual
-        codes = lasso(X, self.atoms, penalty=self.test_penalty / 2, n_threads=n_threads).toarray()
+        codes = lasso_codes(X, self.atoms, self.test_penalty, n_threads)
         particular = X - codes[:, self.shared] @ self.atoms[self.shared]
         return squared_class_residuals(particular, codes, self.atoms, self.blocks)
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import (
     improve_codes,
+    lasso_codes,
     loss_near_mean,
     squared_class_residuals,
     squared_norms,
@@ -59,8 +59,7 @@ class FDDLModel:
         return -np.column_stack(run_blocks(loss, range(len(self.blocks)), n_threads))
 
     def _global_loss(self, X: Floats, n_threads: int) -> NDArray[np.float64]:
-        # the lasso halves the residual
-        codes = lasso(X, self.atoms, penalty=self.test_penalty / 2, n_threads=n_threads).toarray()
+        codes = lasso_codes(X, self.atoms, self.test_penalty, n_threads)
         loss = squared_class_residuals(X, codes, self.atoms, self.blocks)
         for c, mean in enumerate(self.mean_codes):
             loss[:, c] += self.mean_weight * squared_norms(codes - mean)

@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
-from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
-from dbdl.rivals._class_codes import improve_codes, loss_near_mean, squared_norms, total_square
+from dbdl.rivals._class_codes import (
+    improve_codes,
+    lasso_codes,
+    loss_near_mean,
+    squared_norms,
+    total_square,
+)
 
 Rule = Literal["local", "global"]
 Weights = NDArray[np.float64]
@@ -54,8 +59,7 @@ class LDLModel:
         return -np.column_stack(run_blocks(loss, range(len(self.weights)), n_threads))
 
     def _global_loss(self, X: Floats, n_threads: int) -> NDArray[np.float64]:
-        # the lasso halves the residual
-        codes = lasso(X, self.atoms, penalty=self.test_penalty / 2, n_threads=n_threads).toarray()
+        codes = lasso_codes(X, self.atoms, self.test_penalty, n_threads)
         return np.column_stack(
             [squared_norms(X - (codes * own) @ self.atoms) for own in self.weights]
         )
