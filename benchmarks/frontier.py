@@ -101,8 +101,9 @@ def to_markdown(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     """A row a method, a column a size."""
     rows = [["method", *(f"{size} a class" for size in sizes)], ["---"] * (1 + len(sizes))]
     rows += [[line.method, *map(_percent, line.accuracy)] for line in lines]
-    most = [max(np.nan_to_num([line.n_atoms[i] for line in lines])) for i in range(len(sizes))]
-    rows.append(["most atoms of a method", *(f"{n:.0f}" for n in most)])
+    # bagged rows count every row that any set uses: the median is that of one dictionary
+    n_atoms = np.nanmedian([line.n_atoms for line in lines], axis=0)
+    rows.append(["atoms in all (median)", *(f"{n:.0f}" for n in n_atoms)])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
@@ -180,7 +181,7 @@ def draw(title: str, lines: Sequence[Line], sizes: Sequence[int], path: Path) ->
     ended.sort(key=lambda line: -_last(line)[1])
     low, high = axes.get_ylim()
     labels = spread_apart([_height(_last(line)[1]) for line in ended], (high - low) / 27)
-    right = sizes[-1] + 0.045 * (sizes[-1] - sizes[0])
+    right = sizes[-1] * (sizes[-1] / sizes[0]) ** 0.06 if len(sizes) > 1 else 1.1 * sizes[-1]
     for line, place in zip(ended, labels, strict=True):
         at, accuracy = _last(line)
         style = style_of(line.method)
@@ -192,15 +193,24 @@ def draw(title: str, lines: Sequence[Line], sizes: Sequence[int], path: Path) ->
             fontsize=8.5,
             color=style["color"],
             fontweight="bold" if line.method.startswith("DBDL") else "normal",
-            arrowprops={"arrowstyle": "-", "color": style["color"], "lw": 0.5, "alpha": 0.6},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": style["color"],
+                "linewidth": 0.6,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 3,
+            },
             annotation_clip=False,
         )
     shown = [a for a in (50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5) if low <= _height(a) <= high]
     axes.set_yticks([_height(a) for a in shown], [f"{a:g}" for a in shown])
-    axes.set_xticks(sizes)
-    axes.set_xlabel("atoms a class")
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("atoms a class (logarithmic)")
     axes.set_ylabel("test accuracy, % (scale: logarithm of the error)")
-    axes.set_title(title, fontsize=11, loc="left")
+    axes.set_title(title, fontsize=11, loc="left", pad=14)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
@@ -236,7 +246,8 @@ def main() -> None:
     lines = measure_sizes(table, data, sizes, arguments.splits, arguments.only, arguments.workers)
     print("\n" + to_markdown(lines, sizes))
     path = OUTPUT / f"frontier_{table.name}.png"
-    draw(f"{table.name}: accuracy against number of atoms", lines, sizes, path)
+    title = table.title.partition(" (")[0]
+    draw(f"{title}: accuracy against number of atoms", lines, sizes, path)
     print(f"\nwrote {path}")
 
 
