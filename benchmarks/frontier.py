@@ -172,6 +172,7 @@ def _bottom(block: list[float], gap: float) -> float:
 def draw(title: str, lines: Sequence[Line], sizes: Sequence[int], path: Path) -> None:
     """Draw the lines, each named at its right end, on a scale of the logarithm of the error."""
     from matplotlib.figure import Figure
+    from PIL import Image
 
     figure = Figure(figsize=(8.4, 6.2), layout="constrained")
     axes = figure.add_subplot()
@@ -214,6 +215,9 @@ def draw(title: str, lines: Sequence[Line], sizes: Sequence[int], path: Path) ->
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
+    with Image.open(path) as picture:  # lines in few colours: a palette is a third of the size
+        small = picture.convert("RGB").quantize(96)
+    small.save(path, optimize=True)
 
 
 def _height(accuracy: Any) -> Any:
