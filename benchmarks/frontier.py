@@ -1,121 +1,258 @@
-"""Accuracy against number of atoms, learned dictionaries beside random training rows.
+"""Accuracy against number of atoms, for every method whose size can be set.
 
-    python -m benchmarks.frontier [--problem yaleb] [--splits 3]
+    python -m benchmarks.frontier [--problem yaleb] [--splits 2] [--per-class 4 8 16 24 32]
+                                  [--only DBDL FDDL ...] [--workers 1]
 
-Learned: DBDL with a given number of atoms at the start, one and five chains. Random rows: as many
-training rows as atoms, labels by the same ridge regression; one set, and five bagged sets. All
-choose the number of non-zeros on held-out training rows in the same way. The gap between a pair
-of lines is learning, the gap between one and five is averaging.
+Walks the registry: a method with a size is a line. Splits are those of the problem's table
+(`python -m benchmarks.accuracy`), and so are the settings that it gives; all else is at the
+defaults of the registry, at every size: no grid. DBDL and the random rows choose their coder on
+held-out training rows, as they always do. The gap between DBDL and random rows is learning, that
+between one chain and five, or between one set of rows and five, is averaging.
+
+Cells are kept in ``benchmarks/output``: a run that was stopped goes on where it was. A class with
+fewer rows than atoms asked for gives as many as it has; a cell that failed is a gap.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.problems import Split, splits
-from dbdl import DBDLClassifier
-from dbdl.rivals.training_rows import RandomRowsClassifier
+from benchmarks.accuracy import OUTPUT, labelled_rows, say
+from benchmarks.problems import PROBLEMS
+from dbdl import methods
+from dbdl.experiments.run import LabelledRows, Record, run_table
+from dbdl.experiments.spec import Entry, Table, load_table, table_names
 
-OUTPUT = Path("benchmarks/output")
-
-
-def random_rows_accuracy(split: Split, per_class: int, n_members: int) -> float:
-    """Accuracy of sets of random rows, non-zeros chosen on held-out training rows."""
-    model = RandomRowsClassifier(
-        n_atoms_per_class=per_class,
-        n_members=n_members,
-        calibrate=False,
-        n_jobs=-1,
-        random_state=0,
-    ).fit(split.X_train, split.y_train)
-    return float(model.score(split.X_test, split.y_test))
+SIZES = (4, 8, 16, 24, 32)
+SIZED = [name for name, method in methods().items() if method.size is not None]
 
 
-def dbdl_accuracy(split: Split, n_atoms: int, n_chains: int) -> tuple[float, float]:
-    """Accuracy, and atoms left at the end of a chain."""
-    model = DBDLClassifier(
-        n_initial_atoms=n_atoms, n_chains=n_chains, n_jobs=-1, random_state=0
-    ).fit(split.X_train, split.y_train)
-    return float(model.score(split.X_test, split.y_test)), model.n_atoms_ / n_chains
+@dataclass(frozen=True)
+class Line:
+    """A method: mean accuracy in % and mean number of atoms at each size; NaN where it failed."""
+
+    method: str
+    accuracy: list[float]
+    n_atoms: list[float]
 
 
-def measure(problem: str, per_class: list[int], n_splits: int) -> dict[str, list[list[float]]]:
-    """Accuracies, one list a line and size, over the splits."""
-    result: dict[str, list[list[float]]] = {name: [] for name in LINES}
-    result["atoms"] = []
-    all_splits = list(splits(problem, n_splits))
-    for size in per_class:
-        n_atoms = size * len(np.unique(all_splits[0].y_train))
-        for name in result:
-            result[name].append([])
-        for split in all_splits:
-            one, left = dbdl_accuracy(split, n_atoms, 1)
-            result["DBDL, one chain"][-1].append(one)
-            result["atoms"][-1].append(left)
-            result["DBDL, five chains"][-1].append(dbdl_accuracy(split, n_atoms, 5)[0])
-            result["random rows"][-1].append(random_rows_accuracy(split, size, 1))
-            result["random rows, five bagged"][-1].append(random_rows_accuracy(split, size, 5))
-        print(_line(size, n_atoms, result), flush=True)
-    return result
+def sized_entries(table: Table, per_class: int, n_classes: int) -> Iterator[Entry]:
+    """Entries of all methods with a size, at that size; probabilities are not asked for."""
+    given = {entry.method: entry.settings for entry in table.entries}
+    for name in SIZED:
+        method = methods()[name]
+        size = per_class if method.size == "n_atoms_per_class" else per_class * n_classes
+        settings = {**given.get(name, {}), method.size: size}
+        if "calibrate" in method().get_params():
+            settings["calibrate"] = False
+        yield Entry(name, settings)
 
 
-LINES = ["DBDL, one chain", "DBDL, five chains", "random rows", "random rows, five bagged"]
-
-
-def _line(size: int, n_atoms: int, result: dict[str, list[list[float]]]) -> str:
-    cells = [str(size), str(n_atoms), f"{np.mean(result['atoms'][-1]):.0f}"]
-    cells += [f"{100 * np.mean(result[name][-1]):.1f}" for name in LINES]
-    return "| " + " | ".join(cells) + " |"
-
-
-def draw(problem: str, result: dict[str, list[list[float]]], path: Path) -> None:
-    """Draw the lines of the table."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    atoms = [np.mean(a) for a in result["atoms"]]
-    styles = [
-        ("#b3411f", "-", "o"),
-        ("#b3411f", "--", "s"),
-        ("#5b6770", "-", "o"),
-        ("#5b6770", "--", "s"),
-    ]
-    for name, (color, line, marker) in zip(LINES, styles, strict=True):
-        accuracy = [100 * np.mean(a) for a in result[name]]
-        ax.plot(
-            atoms, accuracy, color=color, linestyle=line, marker=marker, markersize=4, label=name
+def measure_sizes(
+    table: Table,
+    data: LabelledRows,
+    sizes: Sequence[int],
+    n_splits: int,
+    only: Sequence[str],
+    n_workers: int = 1,
+) -> list[Line]:
+    """Run what is missing, size by size; lines are ordered by their accuracy over all sizes."""
+    n_classes = len(np.unique(data.y))
+    of_size = [
+        run_table(
+            replace(table, entries=tuple(sized_entries(table, size, n_classes))),
+            data,
+            OUTPUT / f"frontier_{table.name}.jsonl",
+            only=only,
+            n_splits=n_splits,
+            quick=True,
+            n_workers=n_workers,
+            n_threads=1 if n_workers > 1 else -1,
+            on_cell=say,
         )
-    ax.set_xlabel("atoms a chain")
-    ax.set_ylabel("test accuracy, %")
-    ax.set_title(f"Accuracy against dictionary size, {problem}", fontsize=11)
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+        for size in sizes
+    ]
+    lines = [
+        Line(
+            name,
+            [100 * _mean(records, name, "accuracy") for records in of_size],
+            [_mean(records, name, "n_atoms") for records in of_size],
+        )
+        for name in SIZED
+        if not only or name in only
+    ]
+    return sorted(lines, key=lambda line: -np.nan_to_num(line.accuracy).mean())
+
+
+def _mean(records: Sequence[Record], method: str, figure: str) -> float:
+    """Mean over splits; NaN where any of them failed, since the others are no fair mean."""
+    values = [record.get(figure, np.nan) for record in records if record["method"] == method]
+    return float(np.mean(values))
+
+
+def to_markdown(lines: Sequence[Line], sizes: Sequence[int]) -> str:
+    """A row a method, a column a size."""
+    rows = [["method", *(f"{size} a class" for size in sizes)], ["---"] * (1 + len(sizes))]
+    rows += [[line.method, *map(_percent, line.accuracy)] for line in lines]
+    # bagged rows count every row that any set uses: the median is that of one dictionary
+    n_atoms = np.nanmedian([line.n_atoms for line in lines], axis=0)
+    rows.append(["atoms in all (median)", *(f"{n:.0f}" for n in n_atoms)])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f}" if np.isfinite(value) else ""
+
+
+# --------------------------------------------------------------------------------------- picture
+
+#: Colour and line of each family, by what its methods' names begin with; the first that fits.
+FAMILIES = (
+    ("DBDL 1", "#b3411f", "--"),
+    ("DBDL", "#b3411f", "-"),
+    ("random rows", "#22282d", "--"),
+    ("bagged rows", "#22282d", "-"),
+    ("LLC", "#8a6fa8", "-"),
+    ("DPL", "#a08a3c", "-"),
+    ("DLSI", "#a08a3c", "--"),
+    ("FDDL (", "#5d9478", "--"),
+    ("FDDL", "#5d9478", "-"),
+    ("DL-COPAR (", "#4f97a3", "-"),
+    ("DL-COPAR", "#4f97a3", "--"),
+    ("LDL", "#b57f96", "-"),
+    ("K-SVD", "#7c93c4", "-"),
+    ("D-KSVD", "#7c93c4", "--"),
+    ("LC-KSVD1", "#7c93c4", ":"),
+    ("LC-KSVD2", "#7c93c4", "-."),
+)
+OTHER = ("", "#8a9299", "-")
+
+
+def style_of(method: str) -> dict[str, Any]:
+    """Ours stands out."""
+    _, color, line = next((f for f in (*FAMILIES, OTHER) if method.startswith(f[0])), OTHER)
+    ours = method.startswith("DBDL")
+    return {
+        "color": color,
+        "linestyle": line,
+        "linewidth": 2.6 if ours else 1.2,
+        "zorder": 3 if ours else 2,
+    }
+
+
+def spread_apart(places: Sequence[float], gap: float) -> list[float]:
+    """Places for labels in the order of ``places`` (descending), each at least ``gap`` lower.
+
+    Labels that would overlap are one block, centred where they would like to be.
+    """
+    blocks: list[list[float]] = []  # wanted places of labels that stand together
+    for place in places:
+        blocks.append([place])
+        while len(blocks) > 1 and _top(blocks[-1], gap) > _bottom(blocks[-2], gap) - gap:
+            last = blocks.pop()
+            blocks[-1] += last
+    return [_top(block, gap) - gap * i for block in blocks for i in range(len(block))]
+
+
+def _top(block: list[float], gap: float) -> float:
+    return float(np.mean(block)) + gap * (len(block) - 1) / 2
+
+
+def _bottom(block: list[float], gap: float) -> float:
+    return float(np.mean(block)) - gap * (len(block) - 1) / 2
+
+
+def draw(title: str, lines: Sequence[Line], sizes: Sequence[int], path: Path) -> None:
+    """Draw the lines, each named at its right end, on a scale of the logarithm of the error."""
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(8.4, 6.2), layout="constrained")
+    axes = figure.add_subplot()
+    for line in lines:
+        axes.plot(sizes, _height(line.accuracy), marker="o", markersize=3, **style_of(line.method))
+    ended = [line for line in lines if np.isfinite(line.accuracy).any()]
+    ended.sort(key=lambda line: -_last(line)[1])
+    low, high = axes.get_ylim()
+    labels = spread_apart([_height(_last(line)[1]) for line in ended], (high - low) / 27)
+    right = sizes[-1] * (sizes[-1] / sizes[0]) ** 0.06 if len(sizes) > 1 else 1.1 * sizes[-1]
+    for line, place in zip(ended, labels, strict=True):
+        at, accuracy = _last(line)
+        style = style_of(line.method)
+        axes.annotate(
+            f"{line.method}  {accuracy:.1f}",
+            (sizes[at], _height(accuracy)),
+            (right, place),
+            va="center",
+            fontsize=8.5,
+            color=style["color"],
+            fontweight="bold" if line.method.startswith("DBDL") else "normal",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": style["color"],
+                "linewidth": 0.6,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 3,
+            },
+            annotation_clip=False,
+        )
+    shown = [a for a in (50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5) if low <= _height(a) <= high]
+    axes.set_yticks([_height(a) for a in shown], [f"{a:g}" for a in shown])
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("atoms a class (logarithmic)")
+    axes.set_ylabel("test accuracy, % (scale: logarithm of the error)")
+    axes.set_title(title, fontsize=11, loc="left", pad=14)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
+    with Image.open(path) as picture:  # lines in few colours: a palette is a third of the size
+        small = picture.convert("RGB").quantize(96)
+    small.save(path, optimize=True)
+
+
+def _height(accuracy: Any) -> Any:
+    """Minus the logarithm of the error; accuracies of 100 % are drawn at 99.9."""
+    return -np.log10(100 - np.minimum(accuracy, 99.9))
+
+
+def _last(line: Line) -> tuple[int, float]:
+    """Number of the last size that was run, and the accuracy there."""
+    last = int(np.flatnonzero(np.isfinite(line.accuracy))[-1])
+    return last, line.accuracy[last]
 
 
 def main() -> None:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problem", default="yaleb")
-    parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--per-class", type=int, nargs="*", default=[4, 8, 16, 24, 32])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--problem", choices=[p for p in PROBLEMS if p in table_names()], default="yaleb"
+    )
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--per-class", type=int, nargs="+", default=list(SIZES), metavar="N")
+    parser.add_argument("--only", nargs="+", choices=SIZED, default=(), metavar="METHOD")
+    parser.add_argument("--workers", type=int, default=1, help="cells at the same time")
     arguments = parser.parse_args()
-    print(f"{arguments.problem}, {arguments.splits} splits, test accuracy %")
-    print("| atoms a class | atoms at the start | left | " + " | ".join(LINES) + " |")
-    print("|" + " --- |" * (3 + len(LINES)))
-    result = measure(arguments.problem, arguments.per_class, arguments.splits)
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    stem = OUTPUT / f"frontier_{arguments.problem}"
-    stem.with_suffix(".json").write_text(json.dumps(result, indent=1))
-    draw(arguments.problem, result, stem.with_suffix(".png"))
-    print(f"wrote {stem.with_suffix('.png')}")
+    warnings.filterwarnings("ignore", category=UserWarning)
+    data, table = labelled_rows(arguments.problem), load_table(arguments.problem)
+    if data is None:
+        return
+    sizes = sorted(set(arguments.per_class))
+    lines = measure_sizes(table, data, sizes, arguments.splits, arguments.only, arguments.workers)
+    print("\n" + to_markdown(lines, sizes))
+    path = OUTPUT / f"frontier_{table.name}.png"
+    title = table.title.partition(" (")[0]
+    draw(f"{title}: accuracy against number of atoms", lines, sizes, path)
+    print(f"\nwrote {path}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Small problems for the methods with atoms of classes: random rows, and faces."""
 
 import numpy as np
+from scipy.optimize import minimize
 
 
 def random_rows(n_classes=3, n_features=12, seed=0, dtype=np.float64):
@@ -35,3 +36,15 @@ def numerical_gradient(function, point, width=1e-6):
         step[index] = width
         gradient[index] = (function(point + step) - function(point - step)) / (2 * width)
     return gradient
+
+
+def lasso_slowly(smooth, n, penalty):
+    """Minimum of a smooth function plus an l1 norm, by positive and negative parts."""
+    found = minimize(
+        lambda v: smooth(v[:n] - v[n:]) + penalty * v.sum(),
+        np.full(2 * n, 0.1),
+        bounds=[(0, None)] * (2 * n),
+        method="L-BFGS-B",
+        options={"maxiter": 10_000, "maxfun": 10**7, "ftol": 1e-15, "gtol": 1e-10},
+    )
+    return found.x[:n] - found.x[n:], found.fun

@@ -12,7 +12,7 @@ from dbdl.rivals.dpl import (
     DPLSettings,
     learn_pair,
     projection_of_codes,
-    update_atoms,
+    update_atoms_in_ball,
     update_codes,
 )
 
@@ -57,7 +57,7 @@ def test_atoms_stay_in_the_ball_and_come_to_the_constrained_minimum():
     gram, cross = codes.T @ codes, codes.T @ rows
     before = np.square(rows - codes @ atoms).sum()
     for _ in range(200):
-        atoms = update_atoms(atoms, gram, cross)
+        atoms = update_atoms_in_ball(atoms, gram, cross)
         after = np.square(rows - codes @ atoms).sum()
         assert after <= before + 1e-9
         before = after

@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
-from class_atoms_problem import assert_never_rises, numerical_gradient, random_rows, some_faces
-from scipy.optimize import minimize
+from class_atoms_problem import (
+    assert_never_rises,
+    lasso_slowly,
+    numerical_gradient,
+    random_rows,
+    some_faces,
+)
 
 from dbdl.rivals._atoms import atoms_objective, start_atoms
 from dbdl.rivals.fddl import FDDLClassifier, FisherCodes, learn_fddl
@@ -89,18 +94,6 @@ def test_the_objective_never_rises_on_random_rows(start, fisher):
 def test_the_objective_never_rises_on_faces(yaleb, start):
     model = learn_fddl(*some_faces(yaleb), **SETTINGS, start=start)
     assert_never_rises(model.objective, tolerance=1e-6)  # float32
-
-
-def lasso_slowly(smooth, n, penalty):
-    """Minimum of a smooth function plus an l1 norm, by positive and negative parts."""
-    found = minimize(
-        lambda v: smooth(v[:n] - v[n:]) + penalty * v.sum(),
-        np.full(2 * n, 0.1),
-        bounds=[(0, None)] * (2 * n),
-        method="L-BFGS-B",
-        options={"maxiter": 10_000, "maxfun": 10**7, "ftol": 1e-15, "gtol": 1e-10},
-    )
-    return found.x[:n] - found.x[n:], found.fun
 
 
 def test_global_scores_are_class_residuals_and_distances_to_mean_codes():

@@ -10,10 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dbdl.coding.omp import omp
 from dbdl.learn.ksvd import (
     code_rows,
+    distinct_rows,
     first_right_singular_vector,
     learn_ksvd,
     replace_atoms,
-    start_atoms,
     superfluous_atoms,
     update_approximately,
     update_exactly,
@@ -64,7 +64,7 @@ def update_one_slowly(X, atoms, codes, k, update):
 @every_update
 def test_updates_are_those_of_the_slow_definition(update):
     X, _, rng = plant(0, n_rows=120, n_atoms=30)
-    atoms = start_atoms(X, 30, rng)
+    atoms = distinct_rows(X, 30, rng)
     codes = code_rows(X, atoms, 3)
     expected_atoms, expected_codes = atoms.copy(), codes.toarray()
     for k in range(30):
@@ -79,7 +79,7 @@ def test_updates_are_those_of_the_slow_definition(update):
 @every_update
 def test_no_update_of_an_atom_raises_the_objective(update):
     X, _, rng = plant(1, n_rows=200, n_atoms=30)
-    atoms = start_atoms(X, 30, rng)
+    atoms = distinct_rows(X, 30, rng)
     codes = code_rows(X, atoms, 3)
     before = error(X, codes, atoms)
     for k in range(30):
@@ -101,7 +101,7 @@ def test_no_update_of_an_atom_raises_the_objective(update):
 def test_the_exact_update_of_one_atom_is_at_least_as_good_as_the_approximate():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 12))
-    start = start_atoms(X, 1, rng)
+    start = distinct_rows(X, 1, rng)
     errors = {}
     for update, apply in UPDATES.items():
         atoms, codes = start.copy(), csr_matrix(X @ start.T).tocsc()
@@ -115,7 +115,7 @@ def test_the_exact_update_of_one_atom_is_at_least_as_good_as_the_approximate():
 def test_many_approximate_updates_reach_the_exact_one():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 12)) + 3 * np.outer(rng.standard_normal(40), np.ones(12))
-    atoms = start_atoms(X, 1, rng)
+    atoms = distinct_rows(X, 1, rng)
     codes = csr_matrix(X @ atoms.T).tocsc()
     residual = X - codes @ atoms
     for _ in range(100):
@@ -136,21 +136,21 @@ def test_the_singular_vector_is_that_of_lapack(shape):
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 def test_a_planted_dictionary_is_recovered(seed):
     X, truth, rng = plant(seed)
-    learned = learn_ksvd(X, start_atoms(X, 50, rng), n_nonzero=3, n_iterations=80)
+    learned = learn_ksvd(X, distinct_rows(X, 50, rng), n_nonzero=3, n_iterations=80)
     found = np.abs(truth @ learned.atoms.T).max(axis=1) > 0.99
     assert found.mean() >= 0.95
 
 
 def test_a_planted_dictionary_is_recovered_by_the_exact_update_too():
     X, truth, rng = plant(0)
-    learned = learn_ksvd(X, start_atoms(X, 50, rng), 3, 80, update="exact")
+    learned = learn_ksvd(X, distinct_rows(X, 50, rng), 3, 80, update="exact")
     assert (np.abs(truth @ learned.atoms.T).max(axis=1) > 0.99).mean() >= 0.95
 
 
 @every_update
 def test_the_trace_is_the_error_of_what_is_returned(update):
     X, _, rng = plant(0, n_rows=200)
-    learned = learn_ksvd(X, start_atoms(X, 50, rng), 3, 7, update)
+    learned = learn_ksvd(X, distinct_rows(X, 50, rng), 3, 7, update)
     assert learned.objective.shape == (7,)
     np.testing.assert_allclose(learned.objective[-1], error(X, learned.codes, learned.atoms))
     np.testing.assert_allclose(np.linalg.norm(learned.atoms, axis=1), 1)
@@ -162,7 +162,7 @@ def test_the_trace_is_the_error_of_what_is_returned(update):
 def test_any_number_of_threads_gives_the_same_bits(update, dtype):
     X, _, rng = plant(0, n_rows=300)
     X = X.astype(dtype)
-    start = start_atoms(X, 50, rng)
+    start = distinct_rows(X, 50, rng)
     one, three = (learn_ksvd(X, start, 3, 5, update, n_threads=n) for n in (1, 3))
     np.testing.assert_array_equal(one.atoms, three.atoms)
     assert one.atoms.dtype == dtype
@@ -202,7 +202,7 @@ def test_rows_coded_exactly_replace_nothing():
 
 def test_dead_and_duplicate_atoms_come_back_to_life():
     X, _, rng = plant(0, n_rows=400)
-    start = start_atoms(X, 50, rng)
+    start = distinct_rows(X, 50, rng)
     start[1] = start[0]
     learned = learn_ksvd(X, start, 3, 10)
     cosine = np.abs(learned.atoms @ learned.atoms.T) - np.eye(50)
@@ -212,7 +212,7 @@ def test_dead_and_duplicate_atoms_come_back_to_life():
 
 def test_a_start_has_no_zero_rows_and_no_copies():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 3.0]])
-    atoms = start_atoms(X, 10, np.random.default_rng(0))
+    atoms = distinct_rows(X, 10, np.random.default_rng(0))
     assert sorted(atoms.round(6).tolist()) == [[0, 1], [0.707107, 0.707107]]
 
 

@@ -84,7 +84,7 @@ def learn_ksvd(
     X : ndarray of shape (n_samples, n_features)
         Rows, float32 or float64, C-contiguous.
     atoms : ndarray of shape (n_atoms, n_features)
-        Atoms to start from, of any norm but zero; see `start_atoms`.
+        Atoms to start from, of any norm but zero; see `distinct_rows`.
     n_nonzero : int
         Non-zeros of a code; clipped to the numbers of atoms and features.
     n_iterations : int
@@ -143,7 +143,7 @@ def code_rows(
     return pursuit.to_csr([0], len(atoms))
 
 
-def start_atoms(X: Floats, n_atoms: int, rng: np.random.Generator) -> Floats:
+def distinct_rows(X: Floats, n_atoms: int, rng: np.random.Generator) -> Floats:
     """Choose different rows at random, of unit norm.
 
     Parameters

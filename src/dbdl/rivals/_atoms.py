@@ -28,6 +28,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dbdl.estimators._rows import unit_rows
+from dbdl.learn.ksvd import distinct_rows
 from dbdl.model.state import Floats
 
 Array = NDArray[Any]
@@ -167,17 +168,11 @@ def choose_atoms(rows: Floats, n_atoms: int, start: Start, rng: np.random.Genera
     ``"rows"`` takes distinct rows at random, ``"pca"`` the first right singular vectors. Where
     the rows have not as many, directions at random make up for the rest.
     """
-    found = _distinct_rows(rows, rng) if start == "rows" else _directions(rows)
+    # scaled first: rows of any scale may come here
+    found = distinct_rows(unit_rows(rows), n_atoms, rng) if start == "rows" else _directions(rows)
     found = found[:n_atoms]
     missing = rng.standard_normal((n_atoms - len(found), rows.shape[1]))
     return np.ascontiguousarray(np.vstack([found, unit_rows(missing)]).astype(rows.dtype))
-
-
-def _distinct_rows(rows: Floats, rng: np.random.Generator) -> Floats:
-    unit = unit_rows(rows[rng.permutation(len(rows))])
-    first = np.unique(unit, axis=0, return_index=True)[1]
-    unit = unit[np.sort(first)]
-    return unit[unit.any(axis=1)]
 
 
 def _directions(rows: Floats) -> Floats:

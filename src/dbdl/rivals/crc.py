@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
+from dbdl.rivals._class_codes import squared_class_residuals
 
 #: Keeps the rule finite for a class whose rows take no part in a code.
 SMALLEST_NORM = 1e-12
@@ -31,13 +32,10 @@ class CRCModel:
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the class residual over the norm of the class's part of the code."""
         codes = X @ self.projection
-        scores = np.empty((len(X), self.n_classes))
-        for c in range(self.n_classes):
-            own = self.class_of_atom == c
-            residual = X - codes[:, own] @ self.atoms[own]
-            strength = np.linalg.norm(codes[:, own], axis=1)
-            scores[:, c] = -np.linalg.norm(residual, axis=1) / (strength + SMALLEST_NORM)
-        return scores
+        blocks = [self.class_of_atom == c for c in range(self.n_classes)]
+        residual = np.sqrt(squared_class_residuals(X, codes, self.atoms, blocks))
+        strength = np.column_stack([np.linalg.norm(codes[:, own], axis=1) for own in blocks])
+        return -residual / (strength + SMALLEST_NORM)
 
 
 def learn_crc(X: Floats, class_of_row: Classes, n_classes: int, penalty: float) -> CRCModel:

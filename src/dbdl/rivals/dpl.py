@@ -15,6 +15,7 @@ from dbdl.estimators._rows import unit_rows
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
+from dbdl.rivals._class_codes import squared_class_residuals
 
 Matrix = NDArray[np.float64]
 
@@ -34,12 +35,8 @@ class DPLModel:
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the norm of what each class's pair leaves of the row."""
-        codes = X @ self.projection
-        scores = np.empty((len(X), self.n_classes))
-        for c in range(self.n_classes):
-            own = self.class_of_atom == c
-            scores[:, c] = -np.linalg.norm(X - codes[:, own] @ self.atoms[own], axis=1)
-        return scores
+        blocks = [self.class_of_atom == c for c in range(self.n_classes)]
+        return -np.sqrt(squared_class_residuals(X, X @ self.projection, self.atoms, blocks))
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def learn_pair(
     for _ in range(settings.n_iterations):
         codes = update_codes(rows, atoms, projected, tie)
         projected = shared @ codes
-        atoms = update_atoms(atoms, codes.T @ codes, codes.T @ rows)
+        atoms = update_atoms_in_ball(atoms, codes.T @ codes, codes.T @ rows)
         # With the projection at its minimum, its three terms together are tie (codes - projected)
         # times codes: the trace costs no product with the rows of other classes.
         fit = np.square(rows - codes @ atoms).sum()
@@ -113,7 +110,7 @@ def update_codes(rows: Matrix, atoms: Matrix, projected: Matrix, tie: float) -> 
     return solve_ridge(atoms @ atoms.T, (rows @ atoms.T + tie * projected).T, tie).T
 
 
-def update_atoms(atoms: Matrix, gram: Matrix, cross: Matrix) -> Matrix:
+def update_atoms_in_ball(atoms: Matrix, gram: Matrix, cross: Matrix) -> Matrix:
     """Atoms of norm at most one, one after another, each at its minimum given the others.
 
     Lowers ||rows - codes atoms||^2 with ``gram = codes' codes`` and ``cross = codes' rows``. The
@@ -257,11 +254,5 @@ class DPLClassifier(RivalClassifier):
     def _learn(
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
     ) -> DPLModel:
-        settings = DPLSettings(
-            self.n_atoms_per_class,
-            self.tie,
-            self.discrimination,
-            self.penalty,
-            self.n_iterations,
-        )
+        settings = DPLSettings(**self._own_settings())
         return learn_dpl(X, class_of_row, n_classes, settings, seed, n_threads)

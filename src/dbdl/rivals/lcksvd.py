@@ -24,14 +24,9 @@ from dbdl.coding.omp import Selection
 from dbdl.learn.ksvd import Update
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
-from dbdl.rivals._base import Classes, RivalClassifier
+from dbdl.rivals._base import Classes
 from dbdl.rivals.dksvd import learn_class_atoms, learn_joint_atoms
-from dbdl.rivals.ksvd import (
-    LABELLED_CONSTRAINTS,
-    KSVDModel,
-    Learning,
-    warn_if_clipped,
-)
+from dbdl.rivals.ksvd import LABELLED_CONSTRAINTS, KSVDModel, LabelledKSVD, Learning
 
 Variant = Literal[1, 2]
 
@@ -98,7 +93,7 @@ def learn_lcksvd(
     )
 
 
-class LCKSVDClassifier(RivalClassifier):
+class LCKSVDClassifier(LabelledKSVD):
     r"""Label-consistent K-SVD: LC-KSVD1 and LC-KSVD2.
 
     .. math::
@@ -145,7 +140,8 @@ class LCKSVDClassifier(RivalClassifier):
     consistency_weight : float, default=0.0001
         :math:`\upsilon`.
     label_weight : float, default=0.0001
-        :math:`\kappa`; not used by variant 1.
+        :math:`\kappa`; not used by variant 1. Neither weight was chosen by a rule: both were looked
+        at on the digits of the package's own tests, test rows and all.
     penalty : float, default=0.1
         Of the ridge regressions, for rows of unit norm.
     update : {"approximate", "exact"}, default="approximate"
@@ -200,6 +196,7 @@ class LCKSVDClassifier(RivalClassifier):
         "consistency_weight": [Interval(Real, 0, None, closed="neither")],
         "label_weight": [Interval(Real, 0, None, closed="left")],
     }
+    _learn_model = staticmethod(learn_lcksvd)
 
     def __init__(
         self,
@@ -231,22 +228,3 @@ class LCKSVDClassifier(RivalClassifier):
         self.normalize = normalize
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> LCKSVDModel:
-        model = learn_lcksvd(
-            X,
-            class_of_row,
-            n_classes,
-            self.n_atoms_per_class,
-            self.consistency_weight,
-            self.label_weight,
-            self.penalty,
-            Learning.of(self, X.shape[1]),
-            seed,
-            self.variant,
-            n_threads,
-        )
-        warn_if_clipped(self.n_nonzero, *model.atoms.shape)
-        return model

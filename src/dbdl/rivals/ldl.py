@@ -1,7 +1,7 @@
 """Latent dictionary learning (Yang, Dai, Shen and Van Gool, CVPR 2014).
 
-Written from the paper's abstract and what is known of its model; every assumption is listed in
-`LDLClassifier`.
+Written from the paper's abstract and accounts of the model by others, not from its equations:
+`LDLClassifier` says what is the paper's and what is assumed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
-from dbdl.coding.fista import fista
-from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
-from dbdl.rivals._class_codes import loss_near_mean, squared_norms, total_square
+from dbdl.rivals._class_codes import (
+    improve_codes,
+    lasso_codes,
+    loss_near_mean,
+    squared_norms,
+    total_square,
+)
 
 Rule = Literal["local", "global"]
 Weights = NDArray[np.float64]
-
-#: FISTA ends when a step is this part of the codes, or after so many steps.
-CODE_TOL = 1e-3
-CODE_STEPS = 100
 
 #: Projected gradient steps for the weights of a class in one iteration.
 WEIGHT_STEPS = 30
@@ -59,8 +59,7 @@ class LDLModel:
         return -np.column_stack(run_blocks(loss, range(len(self.weights)), n_threads))
 
     def _global_loss(self, X: Floats, n_threads: int) -> NDArray[np.float64]:
-        # the lasso halves the residual
-        codes = lasso(X, self.atoms, penalty=self.test_penalty / 2, n_threads=n_threads).toarray()
+        codes = lasso_codes(X, self.atoms, self.test_penalty, n_threads)
         return np.column_stack(
             [squared_norms(X - (codes * own) @ self.atoms) for own in self.weights]
         )
@@ -161,14 +160,8 @@ class LatentCodes:
             np.matmul(codes, quadratic, out=out)
             out += scatter * (codes - codes.mean(axis=0))
 
-        found = fista(
-            multiply,
-            self.rows[c] @ (own[:, np.newaxis] * atoms[used]).T,
-            before[:, used],
-            self.penalty / 2,  # FISTA minimises half the objective
-            n_iterations=CODE_STEPS,
-            tol=CODE_TOL,
-        )
+        linear = self.rows[c] @ (own[:, np.newaxis] * atoms[used]).T
+        found = improve_codes(multiply, linear, before[:, used], self.penalty)
         codes = np.zeros_like(before)
         codes[:, used] = found.codes
         return codes
@@ -253,12 +246,18 @@ class LDLClassifier(RivalClassifier):
     - ``rule="global"``: :math:`\|x - a \operatorname{diag}(w_c) D\|^2` with the code
       :math:`a = \arg\min_a \|x - a D\|^2 + \gamma \|a\|_1`.
 
-    **Assumed**, since we had no more than the abstract and accounts of the model by others: the
-    sums :math:`\delta_c` (here the number of atoms that start from the class), the first weights
-    (those of atoms that start from other classes are ``other_weight`` times those of its own; a
-    weight of zero can never grow again), the exact form of both rules, and the values of all
-    parameters. Figures of this class are no figures of the paper. The DBDL paper cites its results
-    on action recognition and names no settings.
+    **From the paper**, whose abstract is all of it that we had: atoms are learned together with
+    latent vectors that tie each atom to the classes, :math:`w`; the codes of a class should
+    scatter little, the term of :math:`\lambda_2`; atoms should be incoherent by how much different
+    classes use them, that of :math:`\lambda_3`; and the classifier uses the weights.
+
+    **Assumed**: that the weights are not negative and their sum is given, as accounts by others
+    have it, and that the sum :math:`\delta_c` is the number of atoms that start from the class;
+    that an atom is not paired with itself in the incoherence; the first weights (those of atoms
+    that start from other classes are ``other_weight`` times those of its own; a weight of zero can
+    never grow again); how each of the three is updated; the form of both rules, and that the global
+    one is the default; and the values of all parameters. Figures of this class are no figures of
+    the paper. The DBDL paper cites its results on action recognition and names no settings.
 
     Parameters
     ----------

@@ -251,15 +251,5 @@ class LLCClassifier(RivalClassifier):
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
     ) -> LLCModel:
         return learn_llc(
-            X,
-            class_of_row,
-            n_classes,
-            self.n_atoms_per_class,
-            self.codebook,
-            self.n_nonzero,
-            self.locality,
-            self.penalty,
-            self.n_iterations,
-            seed,
-            n_threads,
+            X, class_of_row, n_classes, **self._own_settings(), seed=seed, n_threads=n_threads
         )

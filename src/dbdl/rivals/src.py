@@ -43,7 +43,7 @@ class SRCModel:
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the norm of what the class's part of the code leaves of the row."""
-        return -class_residuals(
+        return -sparse_class_residuals(
             X,
             self.code(X, n_threads),
             self.atoms,
@@ -54,7 +54,7 @@ class SRCModel:
         )
 
 
-def class_residuals(
+def sparse_class_residuals(
     X: Floats,
     codes: csr_matrix,
     atoms: Floats,
@@ -233,6 +233,4 @@ class SRCClassifier(RivalClassifier):
     def _learn(
         self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
     ) -> SRCModel:
-        return learn_src(
-            X, class_of_row, n_classes, self.coder, self.tolerance, self.n_nonzero, n_threads
-        )
+        return learn_src(X, class_of_row, n_classes, **self._own_settings(), n_threads=n_threads)
