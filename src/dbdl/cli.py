@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,8 +24,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
-from dbdl.experiments.protocol import Protocol, Split
-from dbdl.experiments.run import LabelledRows, Record, read_records, run_table
+from dbdl.experiments.protocol import Protocol
+from dbdl.experiments.rows import labelled_rows
+from dbdl.experiments.run import Record, read_records, run_table
 from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
 from dbdl.experiments.summary import (
     HEADINGS,
@@ -203,7 +205,12 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare methods on your data: the same folds, settings chosen inside each."""
+    """Compare methods on your data: the same folds, settings chosen inside each.
+
+    Rows are taken as they are. Each dictionary method scales them to unit norm itself; ridge, the
+    linear SVM, logistic regression and 1-NN do not, so scale your features first where their units
+    differ.
+    """
     _check_writable(results, plot, report)
     rows = load(data, label=label)
     smallest = int(np.unique(_labels(rows), return_counts=True)[1].min())
@@ -237,7 +244,10 @@ def reproduce(
     report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop."""
+    """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop.
+
+    Every method is given the same rows, of unit norm as in the paper.
+    """
     _check_writable(plot, report)
     spec = load_table(table)
     known = {entry.method for entry in spec.entries}
@@ -246,7 +256,7 @@ def reproduce(
             f"table {table} has no method {unknown[0]!r}; it has {', '.join(sorted(known))}"
         )
     chosen = tuple(e for e in spec.entries if not only or e.method in only)
-    spec = Table(spec.name, spec.title, spec.dataset, spec.columns, chosen, spec.note)
+    spec = replace(spec, entries=chosen)
     kept = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
     rows = load(spec.dataset)
     _run_and_print(spec, rows, kept, quick, workers, splits, plot, report, as_json)
@@ -402,13 +412,6 @@ def _labels(rows: Dataset) -> Any:
     return rows.y
 
 
-def _labelled(rows: Dataset) -> LabelledRows:
-    own = None
-    if rows.is_test is not None:
-        own = Split(np.flatnonzero(~rows.is_test), np.flatnonzero(rows.is_test))
-    return LabelledRows(rows.X, _labels(rows), rows.groups, own)
-
-
 def _run_and_print(
     table: Table,
     rows: Dataset,
@@ -423,7 +426,7 @@ def _run_and_print(
     with _bar(quiet=as_json) as on_cell, _user_mistakes():
         records = run_table(
             table,
-            _labelled(rows),
+            labelled_rows(rows, table.unit_rows),
             results,
             n_splits=splits,
             quick=quick,

@@ -14,7 +14,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
-from dbdl.experiments.run import LabelledRows, read_records, record_key, run_table
+from dbdl.experiments.rows import LabelledRows
+from dbdl.experiments.run import read_records, record_key, run_table
 from dbdl.experiments.spec import SpecError, Table, load_table, table_names
 from dbdl.experiments.summary import paired_p_value, summarise, to_markdown, to_records
 from dbdl.registry import methods
@@ -109,7 +110,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_rows(table, data, tmp_path)
         import time
         from pathlib import Path
         from sklearn.datasets import load_digits
-        from dbdl.experiments.run import LabelledRows, run_table
+        from dbdl.experiments.rows import LabelledRows
+        from dbdl.experiments.run import run_table
         from dbdl.experiments.spec import Table
         X, y = load_digits(return_X_y=True)
         run_table(Table.from_toml({TOML!r}, "tiny.toml"), LabelledRows(X[:400], y[:400]),
@@ -184,6 +186,7 @@ def test_every_table_of_the_package_can_be_read_and_names_known_methods():
         (("n_splits = 3", "folds = 3"), "exactly one of per_class"),
         (("accuracy = [90.0]", "accurcy = [90.0]"), "unknown keys"),
         (('dataset = "digits"', ""), "dataset"),
+        (('note = "Only a test."', "unit_row = true"), "unknown keys ['unit_row']"),
         (("[columns", "[columns["), "tiny.toml"),
     ],
 )

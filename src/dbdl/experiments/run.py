@@ -13,7 +13,6 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,35 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from dbdl.experiments.measure import Part, choose_settings, common_settings, measure
 from dbdl.experiments.protocol import Split, seed_of
+from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.spec import Entry, Table
 from dbdl.registry import methods
 
 Record = dict[str, Any]
 Key = tuple[str, str, str, str, int]
-
-
-@dataclass(frozen=True)
-class LabelledRows:
-    """Rows of a data set as an experiment needs them.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    groups : ndarray of shape (n_samples,), optional
-        Rows that must not be split between learning and testing.
-    own : Split, optional
-        The split that the data set came with.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    groups: NDArray[Any] | None = None
-    own: Split | None = None
 
 
 class Cell(NamedTuple):
