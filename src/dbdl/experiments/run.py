@@ -25,7 +25,7 @@ from dbdl.experiments.measure import Part, choose_settings, common_settings, mea
 from dbdl.experiments.protocol import Split, seed_of
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.spec import Entry, Table
-from dbdl.registry import methods
+from dbdl.registry import Method, methods
 
 Record = dict[str, Any]
 Key = tuple[str, str, str, str, int]
@@ -128,15 +128,29 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         **machine(),
     }
     try:
-        method = methods()[name]
-        train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
+        method, given, train, test = _set_up(cell, data, n_threads)
         seed = seed_of(table, column, number)
-        given = {**common_settings(method, seed, n_threads), **cell.entry.settings}
         chosen = {} if quick else choose_settings(method, given, train, seed)
         record["chosen"] = chosen
         return {**record, **measure(method, {**given, **chosen}, train, test)}
     except Exception as error:  # a table shows what failed
         return {**record, "failure": f"{type(error).__name__}: {error}"}
+
+
+def fit_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> tuple[Any, Part]:
+    """Return the model of a cell, with the settings given and nothing chosen, and its test rows."""
+    method, given, train, test = _set_up(cell, data, n_threads)
+    return method(**given).fit(train.X, train.y), test
+
+
+def _set_up(
+    cell: Cell, data: LabelledRows, n_threads: int
+) -> tuple[Method, dict[str, Any], Part, Part]:
+    method = methods()[cell.entry.method]
+    train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
+    seed = seed_of(cell.table, cell.column, cell.number)
+    given = {**common_settings(method, seed, n_threads), **cell.entry.settings}
+    return method, given, train, test
 
 
 def record_key(record: Record) -> Key:
