@@ -160,6 +160,7 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(dbdl("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
     (folder / "one.csv").write_text("a,b,y\n1,2,0\n3,4,0\n")
     assert_refused(dbdl("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
+    assert_refused(dbdl("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
     assert_refused(dbdl("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
     assert_refused(dbdl("predict", "model.skops", "narrow.csv", cwd=folder), "64")

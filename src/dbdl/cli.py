@@ -219,7 +219,7 @@ def compare(
     """
     _check_writable(results, plot, report)
     rows = load(data, label=label)
-    smallest = int(np.unique(_labels(rows), return_counts=True)[1].min())
+    smallest = _smallest_class(rows)
     if smallest < folds:
         raise UserError(
             f"the smallest class has {smallest} rows, too few for {folds} folds. Use --folds "
@@ -321,6 +321,7 @@ def figures(
     matplotlib.use("Agg")  # draws into files, with or without a screen
     _make_folder(output)
     rows = load(data or _faces_or_digits(), label=label)
+    _smallest_class(rows)
     with _user_mistakes(), steps_bar("fits", quiet=False) as on_fit:
         curves = write_figures(
             labelled_rows(rows, unit=True),
@@ -508,6 +509,17 @@ def _with_progress(model: Any, *, quiet: bool) -> Any:
 def _labels(rows: Dataset) -> Any:
     assert rows.y is not None  # they were asked for
     return rows.y
+
+
+def _smallest_class(rows: Dataset) -> int:
+    """Return the number of rows of the smallest class; one class alone is refused."""
+    counts = np.unique(_labels(rows), return_counts=True)[1]
+    if len(counts) < 2:
+        raise UserError(
+            f"{rows.name} has one class alone, {str(rows.classes[0])!r}; there is nothing to tell "
+            "apart. Name the column of the labels with --label."
+        )
+    return int(counts.min())
 
 
 def _run_and_print(
