@@ -34,7 +34,7 @@ from dbdl._terminal import (
 from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
-from dbdl.experiments.run import Record, cells, fit_cell, read_records, run_table
+from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
 from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
 from dbdl.experiments.summary import OURS, summarise
 from dbdl.persistence import ModelFileError
@@ -361,7 +361,7 @@ def report(
     from dbdl.report import write_report, write_results
 
     if source.suffix == ".jsonl":
-        records = list(read_records(source))
+        records = latest(read_records(source))
         if not records:
             raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
         spec = _table_of(records, table, title=f"Results of {source.stem}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from sklearn.datasets import load_digits
 
 from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
 from dbdl.experiments.rows import LabelledRows
-from dbdl.experiments.run import read_records, record_key, run_table
+from dbdl.experiments.run import latest, read_records, record_key, run_table
 from dbdl.experiments.spec import SpecError, Table, load_table, table_names
 from dbdl.experiments.summary import paired_p_value, summarise, to_markdown, to_records
 from dbdl.registry import methods
@@ -102,6 +103,24 @@ def test_a_failure_is_a_record_and_is_tried_again(table, data, tmp_path):
     assert "failed: ValueError" in to_markdown(table, summarise(table, records))
     mended = run_table(table, data, tmp_path / "r.jsonl", only=["1-NN"])
     assert all("failure" not in record for record in mended)
+
+
+def test_cells_of_other_data_or_other_effort_are_not_taken_for_these(table, data, tmp_path):
+    results = tmp_path / "r.jsonl"
+    whole = run_table(table, data, results, only=["1-NN"], quick=True)
+    ran = []
+    run_table(table, data, results, only=["1-NN"], on_cell=lambda *cell: ran.append(cell))
+    assert len(ran) == 3
+    other = LabelledRows(data.X + 1, data.y)
+    run_table(table, other, results, only=["1-NN"], on_cell=lambda *cell: ran.append(cell))
+    assert len(ran) == 6
+    # those that are there still count, and so do records from before origins were kept
+    again = run_table(table, data, results, only=["1-NN"], quick=True)
+    assert without_times(again) == without_times(whole)
+    old = [{k: v for k, v in r.items() if k not in ("data", "quick")} for r in whole]
+    results.write_text("".join(json.dumps(record) + "\n" for record in old))
+    run_table(table, other, results, only=["1-NN"], on_cell=lambda *_: pytest.fail("ran again"))
+    assert len(latest([*old, *whole])) == 3
 
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_rows(table, data, tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,14 @@ class LabelledRows:
     y: NDArray[Any]
     groups: NDArray[Any] | None = None
     own: Split | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Short hash of rows and labels: results of other rows are not gone on with."""
+        total = hashlib.sha256(repr((self.X.shape, self.X.dtype.str, self.y.dtype.str)).encode())
+        total.update(np.ascontiguousarray(self.X).data)
+        total.update(np.ascontiguousarray(self.y).tobytes())
+        return total.hexdigest()[:16]
 
 
 def labelled_rows(data: Dataset, unit: bool) -> LabelledRows:

@@ -2,8 +2,8 @@
 
 A cell is written as one line of JSON when it is finished, with what it was run on. A run that was
 killed is started again with the same file: cells that are there are not run again, a line that
-was cut off is dropped, and a cell that failed is tried again. The rows do not depend on the order
-in which cells finish.
+was cut off is dropped, and a cell that failed is tried again, as is one of other data or with other
+effort (``quick``). The rows do not depend on the order in which cells finish.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -98,7 +98,8 @@ def run_table(
     """
     wanted = list(cells(table, data, only, n_splits))
     before = [] if results is None else read_records(results)
-    found = {record_key(record): record for record in before}
+    origin = {"data": data.fingerprint, "quick": quick}
+    found = {record_key(r): r for r in before if {**origin, **r}.items() >= origin.items()}
     done = {c.key: found[c.key] for c in wanted if "failure" not in found.get(c.key, _MISSING)}
     missing = [cell for cell in wanted if cell.key not in done]
     finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
@@ -125,6 +126,8 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         "method": name,
         "settings": settings,
         "split": number,
+        "data": data.fingerprint,
+        "quick": quick,
         **machine(),
     }
     try:
@@ -188,6 +191,11 @@ def read_records(results: Path) -> Iterator[Record]:
             continue
         if isinstance(record, Mapping) and {"table", "column", "method", "split"} <= set(record):
             yield dict(record)
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """Return the last record of each cell: one that failed, or was of other data, comes first."""
+    return list({record_key(record): record for record in records}.values())
 
 
 def _plain(value: Any) -> Any:
