@@ -16,7 +16,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check
 .PHONY: help demo test test-interpreter test-browser bench lint format clean
 
 help:
-	@echo "make demo     fit on scikit-learn's digits; a table, pictures and a page in demo_output/"
+	@echo "make demo     compare methods on scikit-learn's digits; pages to look at in demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
 	@echo "make test-interpreter  the GPU kernels without a GPU   (installs PyTorch and Triton)"
 	@echo "make test-browser   open the report in headless Chromium, which it installs if need be"
@@ -26,8 +26,9 @@ help:
 	@echo "make clean    remove .venv, caches and outputs"
 	@echo "PYTHON=python3.12 chooses the Python that .venv is made with."
 
+DEMO_METHODS := DBDL,DBDL 1 chain,DLSI,FDDL,SRC,CRC,LC-KSVD2,linear SVM,ridge,1-NN
 demo: $(VENV)/.installed
-	$(RUN) -m dbdl.demo
+	$(RUN) -m dbdl compare digits --quick --folds 2 -m "$(DEMO_METHODS)" -o demo_output
 
 test: $(VENV)/.installed-test
 	$(RUN) -m pytest -n auto $(PYTEST_ARGS)

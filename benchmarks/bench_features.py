@@ -3,8 +3,8 @@
     python -m benchmarks.bench_features [--quick]
 
 Images of 300×250 pixels (1920 patches) of smooth noise, read from JPEG files as real ones are. The
-target, 40 images a second on two cores, is for the descriptors. On a busy machine the processor's
-seconds say more than the clock's.
+target is 40 images a second on two cores. On a busy machine the processor's seconds say more than
+the clock's.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run(quick: bool) -> None:
             for coding in ("hard", "llc"):
                 pyramid.set_params(n_jobs=n_jobs, coding=coding)
                 figures = measure(partial(pyramid.transform, paths), n_images, repeats)
-                _line(f"pyramid, {N_WORDS} words, {coding}", n_jobs, *figures, "")
+                _line(f"pyramid, {N_WORDS} words, {coding}", n_jobs, *figures, target)
 
 
 def _line(name: str, n_jobs: int, images: float, milliseconds: float, target: str) -> None:

@@ -113,6 +113,36 @@ def test_lists_of_methods_and_data(folder):
     assert "Extended YaleB" in dbdl("data", cwd=folder).stdout
 
 
+def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(folder):
+    result = dbdl(
+        "compare", "train.csv", "--quick", "--folds", 2, "-m", "dbdl, ridge", "-o", "out",
+        cwd=folder,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "| DBDL |" in result.stdout and "| ridge |" in result.stdout
+    assert (folder / "out" / "accuracy.png").stat().st_size > 5000
+    assert "ridge" in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    model = (folder / "out" / "model.html").read_text(encoding="utf-8")
+    assert "Which atoms, which class, why" in model and "pixel" in model
+
+
+def test_figures_are_drawn_and_their_numbers_printed(folder):
+    result = dbdl("figures", "train.csv", "-o", "figures", "--quick", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "LC-KSVD1" in result.stdout
+    assert len(list((folder / "figures").glob("figure*.png"))) == 3
+
+
+def test_a_warning_is_a_note_without_a_place_in_the_code(folder):
+    result = dbdl(
+        "fit", "train.csv", "-o", "w.skops", "--method", "K-SVD", "--set", "n_nonzero=500",
+        cwd=folder,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "note: n_nonzero=500 is more than" in result.stderr
+    assert "UserWarning" not in result.stderr and ".py" not in result.stderr
+
+
 # ------------------------------------------------------------------------------------ bad input
 
 
@@ -130,6 +160,7 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(dbdl("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
     (folder / "one.csv").write_text("a,b,y\n1,2,0\n3,4,0\n")
     assert_refused(dbdl("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
+    assert_refused(dbdl("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
     assert_refused(dbdl("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
     assert_refused(dbdl("predict", "model.skops", "narrow.csv", cwd=folder), "64")
@@ -162,6 +193,12 @@ def test_names_and_settings_that_do_not_exist(folder):
     assert_refused(dbdl("reproduce", "nope", cwd=folder), "unknown table 'nope'", "yaleb")
     assert_refused(dbdl("reproduce", "digits", "--only", "nope", cwd=folder), "'nope'")
     assert_refused(dbdl("fit", "train.csv", "-o", "nowhere/m.skops", cwd=folder), "nowhere")
+    assert_refused(dbdl("fit", "train.csv", "-o", ".", cwd=folder), "is a folder")
+    assert_refused(dbdl("compare", "train.csv", "-o", "test.csv", cwd=folder), "is a file")
+    assert_refused(dbdl("figures", "train.csv", "-o", "test.csv", cwd=folder), "is a file")
+    assert_refused(
+        dbdl("report", "model.skops", "--data", "test.csv", "-o", "no/r.html", cwd=folder), "no"
+    )
     assert_refused(dbdl("compare", cwd=folder))
 
 

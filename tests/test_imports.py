@@ -28,7 +28,7 @@ MAY_IMPORT = {
     },
     "rivals": {"estimators", "learn", "model", "backends", "coding", "draws", "_threads"},
     "registry": {"estimators", "rivals"},
-    "experiments": {"registry", "estimators", "learn", "backends"},
+    "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators"},
     "features": {"coding", "_threads"},
     "datasets": {"features"},

@@ -7,33 +7,36 @@ Ctrl-C ends with exit code 130 and keeps what was finished.
 from __future__ import annotations
 
 import ast
-import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table as RichTable
 
-from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
-from dbdl.experiments.protocol import Protocol, Split
-from dbdl.experiments.run import LabelledRows, Record, read_records, run_table
-from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
-from dbdl.experiments.summary import (
-    HEADINGS,
-    Line,
-    summarise,
-    text_cells,
-    to_markdown,
-    to_records,
+from dbdl._terminal import (
+    cells_bar,
+    complain,
+    print_columns,
+    print_pairs,
+    print_results,
+    say,
+    show_warnings_as_notes,
+    steps_bar,
+    write_csv,
 )
+from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
+from dbdl.experiments.protocol import Protocol
+from dbdl.experiments.rows import LabelledRows, labelled_rows
+from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
+from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
+from dbdl.experiments.summary import OURS, summarise
 from dbdl.persistence import ModelFileError
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
@@ -59,7 +62,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--methods", "--only", "-m", help="Methods by name; repeat for several."),
+    typer.Option("--methods", "--only", "-m", help="Methods by name: repeat, or use commas."),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Default settings; nothing is chosen.")]
 Workers = Annotated[int, typer.Option(min=1, help="Methods that run at the same time.")]
@@ -71,6 +74,7 @@ class UserError(Exception):
 
 def main() -> None:
     """Run the command; exit codes: 0 done, 2 a mistake of the user, 130 interrupted."""
+    show_warnings_as_notes()
     try:
         app()
     except (
@@ -80,7 +84,12 @@ def main() -> None:
         SpecError,
         ModelFileError,
     ) as error:
-        _complain(str(error))
+        complain(str(error))
+        sys.exit(USER_ERROR)
+    except OSError as error:
+        if error.filename is None:  # no file of the user's
+            raise
+        complain(f"{error.filename}: {error.strerror}")
         sys.exit(USER_ERROR)
 
 
@@ -93,22 +102,13 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
             try:
                 function(*arguments, **options)
             except KeyboardInterrupt:
-                _complain("interrupted; what was finished is kept")
+                complain("interrupted; what was finished is kept")
                 raise typer.Exit(INTERRUPTED) from None
 
         app.command(name)(interruptible)
         return function
 
     return enrol
-
-
-def _complain(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]dbdl:[/] {_plain(message)}")
-
-
-def _plain(text: str) -> str:
-    """Take square brackets literally."""
-    return text.replace("[", r"\[")
 
 
 # ------------------------------------------------------------------------------------- commands
@@ -153,7 +153,7 @@ def fit(
         best = model.held_out_.best
         found["held_out_accuracy"] = float(model.held_out_.accuracy[best])
         found["held_out_log_loss"] = float(model.held_out_.log_loss[best])
-    _print_pairs(found, as_json)
+    print_pairs(found, as_json)
 
 
 @command()
@@ -189,9 +189,9 @@ def predict(
         [label, *(() if probability is None else (f"{p:.6g}" for p in probability[i]))]
         for i, label in enumerate(predicted)
     )
-    _write_csv(output, header, lines)
+    write_csv(output, header, lines)
     if "accuracy" in found:
-        Console(stderr=True).print(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
+        say(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
 
 
 @command()
@@ -208,12 +208,25 @@ def compare(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")] = None,
     report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A folder for all of it: accuracy.png, report.html and, of DBDL, model.html.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare methods on your data: the same folds, settings chosen inside each."""
+    """Compare methods on your data: the same folds, settings chosen inside each.
+
+    Rows are taken as they are. Each dictionary method scales them to unit norm itself; ridge, the
+    linear SVM, logistic regression and 1-NN do not, so scale your features first where their units
+    differ.
+    """
     _check_writable(results, plot, report)
     rows = load(data, label=label)
-    smallest = int(np.unique(_labels(rows), return_counts=True)[1].min())
+    smallest = _smallest_class(rows)
     if smallest < folds:
         raise UserError(
             f"the smallest class has {smallest} rows, too few for {folds} folds. Use --folds "
@@ -226,8 +239,24 @@ def compare(
         dataset=data,
         columns={f"{folds} folds": Protocol(folds=folds)},
         entries=tuple(Entry(name) for name in _known(only)),
+        note="Default settings, nothing was chosen (--quick)." if quick else "",
     )
-    _run_and_print(table, rows, results, quick, workers, None, plot, report, as_json)
+    if output is not None:
+        _make_folder(output)
+        plot, report = plot or output / "accuracy.png", report or output / "report.html"
+    data_rows = _run_and_print(
+        table,
+        rows,
+        results=results,
+        quick=quick,
+        workers=workers,
+        plot=plot,
+        page=report,
+        as_json=as_json,
+    )
+    if output is not None and OURS in (entry.method for entry in table.entries):
+        _write_model_page(table, rows, data_rows, output / "model.html")
+        say("open the pages in a browser")
 
 
 @command()
@@ -244,19 +273,82 @@ def reproduce(
     report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop."""
+    """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop.
+
+    Every method is given the same rows, of unit norm as in the paper.
+    """
     _check_writable(plot, report)
     spec = load_table(table)
-    known = {entry.method for entry in spec.entries}
-    if unknown := [name for name in only or () if name not in known]:
+    wanted = _known(only)
+    named = {entry.method for entry in spec.entries}
+    if only and (absent := [name for name in wanted if name not in named]):
         raise UserError(
-            f"table {table} has no method {unknown[0]!r}; it has {', '.join(sorted(known))}"
+            f"table {table} has no method {absent[0]!r}; it has {', '.join(sorted(named))}"
         )
-    chosen = tuple(e for e in spec.entries if not only or e.method in only)
-    spec = Table(spec.name, spec.title, spec.dataset, spec.columns, chosen, spec.note)
+    chosen = tuple(entry for entry in spec.entries if entry.method in wanted)
+    spec = replace(spec, entries=chosen)
     kept = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
     rows = load(spec.dataset)
-    _run_and_print(spec, rows, kept, quick, workers, splits, plot, report, as_json)
+    _run_and_print(
+        spec,
+        rows,
+        results=kept,
+        quick=quick,
+        workers=workers,
+        splits=splits,
+        plot=plot,
+        page=report,
+        as_json=as_json,
+    )
+
+
+@command()
+def figures(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pictures.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(help="As elsewhere; by default yaleb where it is there, else digits."),
+    ] = None,
+    label: Label = None,
+    splits: Annotated[int, typer.Option(min=1, help="Splits of figure 2.")] = 1,
+    share: Annotated[
+        float, typer.Option(min=0.05, max=0.95, help="Rows of each class to learn from.")
+    ] = 0.5,
+    quick: Annotated[bool, typer.Option("--quick", help="Three sizes and ten sweeps.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Draw the paper's figures: accuracy by dictionary size, selection probabilities, atoms left.
+
+    Figure 2 has K-SVD, D-KSVD and LC-KSVD1; figures 4 and 9 are of DBDL with the paper's settings.
+    """
+    import matplotlib
+
+    from dbdl.figures import FILES, write_figures
+
+    matplotlib.use("Agg")  # draws into files, with or without a screen
+    _make_folder(output)
+    rows = load(data or _faces_or_digits(), label=label)
+    _smallest_class(rows)
+    with _user_mistakes(), steps_bar("fits", quiet=False) as on_fit:
+        curves = write_figures(
+            labelled_rows(rows, unit=True),
+            rows.name,
+            output,
+            share=share,
+            n_splits=splits,
+            quick=quick,
+            seed=seed,
+            on_fit=on_fit,
+        )
+    for name in FILES:
+        say(f"wrote {output / name}")
+    print_columns(
+        ("atoms", *(curve.method for curve in curves)),
+        (
+            (str(n_atoms), *(f"{curve.mean[i]:.2f} %" for curve in curves))
+            for i, n_atoms in enumerate(curves[0].n_atoms)
+        ),
+    )
 
 
 @command()
@@ -270,15 +362,16 @@ def report(
     ] = None,
 ) -> None:
     """Write a page to look at: of a model and test rows, or of the results of a table."""
+    _check_writable(output)
     if not source.exists():
         raise UserError(f"{source} does not exist. Pass a model of dbdl fit, or a .jsonl file.")
     from dbdl.report import write_report, write_results
 
     if source.suffix == ".jsonl":
-        records = list(read_records(source))
+        records = latest(read_records(source))
         if not records:
             raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
-        spec = _table_of(records, table)
+        spec = _table_of(records, table, title=f"Results of {source.stem}")
         write_results(spec, summarise(spec, records), output, records=records)
     else:
         if data is None:
@@ -287,7 +380,7 @@ def report(
         rows = load(data, label=label)
         with _user_mistakes():
             write_report(model, rows.X, _labels(rows), output, image_shape=rows.image_shape)
-    Console().print(f"wrote {output}")
+    say(f"wrote {output}")
 
 
 @command("data")
@@ -300,11 +393,11 @@ def list_data(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows))
         return
-    shown = RichTable("name", "what", "there")
-    for row in rows:
-        shown.add_row(row["name"], row["title"], "yes" if row["found"] else "no")
-    Console().print(shown)
-    Console().print(
+    print_columns(
+        ("name", "what", "there"),
+        ((row["name"], row["title"], "yes" if row["found"] else "no") for row in rows),
+    )
+    print(
         "Set DBDL_DATA to the folder that holds them; dbdl reproduce NAME says where to get one.\n"
         "Your own: an .npz, .csv, .parquet or .mat file, or a folder of images by class."
     )
@@ -320,14 +413,17 @@ def list_methods(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows, default=float))
         return
-    shown = RichTable("method", "paper", "settings tried")
-    for row in rows:
-        grid = "; ".join(f"{k} {', '.join(f'{x:g}' for x in v)}" for k, v in row["grid"].items())
-        shown.add_row(row["name"], row["paper"], grid)
-    Console().print(shown)
+    print_columns(
+        ("method", "paper", "settings tried"),
+        ((row["name"], row["paper"], _grid_in_words(row["grid"])) for row in rows),
+    )
 
 
 # ---------------------------------------------------------------------------------------- parts
+
+
+def _grid_in_words(grid: dict[str, list[Any]]) -> str:
+    return "; ".join(f"{k} {', '.join(f'{x:g}' for x in v)}" for k, v in grid.items())
 
 
 @contextmanager
@@ -341,9 +437,21 @@ def _user_mistakes() -> Iterator[None]:
 
 def _check_writable(*paths: Path | None) -> None:
     """Refuse outputs that cannot be written before hours are spent on them."""
-    for path in paths:
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UserError(f"there is no folder {path.absolute().parent}; make it first")
+    for path in filter(None, paths):
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise UserError(f"there is no folder {folder}; make it first")
+        if path.is_dir():
+            raise UserError(f"{path} is a folder; give the name of a file")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise UserError(f"{path} cannot be written: permission denied")
+
+
+def _make_folder(folder: Path) -> Path:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; give the name of a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _make(method: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
@@ -371,10 +479,11 @@ def _setting(text: str) -> tuple[str, Any]:
 def _known(only: Sequence[str] | None) -> list[str]:
     """Names of methods, all by default; an unknown one is refused with those that exist."""
     by_lower = {name.lower(): name for name in methods()}
-    for name in only or ():
+    asked = [name.strip() for given in only or () for name in given.split(",") if name.strip()]
+    for name in asked:
         if name.lower() not in by_lower:
             raise UserError(f"unknown method {name!r}; there are {', '.join(methods())}")
-    return [by_lower[name.lower()] for name in only] if only else list(methods())
+    return list(dict.fromkeys(by_lower[name.lower()] for name in asked)) or list(methods())
 
 
 def _rows_for(estimator: Any, data: str, label: str | None) -> Dataset:
@@ -409,28 +518,35 @@ def _labels(rows: Dataset) -> Any:
     return rows.y
 
 
-def _labelled(rows: Dataset) -> LabelledRows:
-    own = None
-    if rows.is_test is not None:
-        own = Split(np.flatnonzero(~rows.is_test), np.flatnonzero(rows.is_test))
-    return LabelledRows(rows.X, _labels(rows), rows.groups, own)
+def _smallest_class(rows: Dataset) -> int:
+    """Return the number of rows of the smallest class; one class alone is refused."""
+    counts = np.unique(_labels(rows), return_counts=True)[1]
+    if len(counts) < 2:
+        raise UserError(
+            f"{rows.name} has one class alone, {str(rows.classes[0])!r}; there is nothing to tell "
+            "apart. Name the column of the labels with --label."
+        )
+    return int(counts.min())
 
 
 def _run_and_print(
     table: Table,
     rows: Dataset,
+    *,
     results: Path | None,
     quick: bool,
     workers: int,
-    splits: int | None,
+    splits: int | None = None,
     plot: Path | None,
     page: Path | None,
     as_json: bool,
-) -> None:
-    with _bar(quiet=as_json) as on_cell, _user_mistakes():
+) -> LabelledRows:
+    """Run a table, print it, and write its picture and its page; return the rows it was run on."""
+    data = labelled_rows(rows, table.unit_rows)
+    with cells_bar(quiet=as_json) as on_cell, _user_mistakes():
         records = run_table(
             table,
-            _labelled(rows),
+            data,
             results,
             n_splits=splits,
             quick=quick,
@@ -439,64 +555,43 @@ def _run_and_print(
             on_cell=on_cell,
         )
     lines = summarise(table, records)
-    if as_json:
-        print(json.dumps({"title": table.title, "lines": to_records(lines)}))
-    elif sys.stdout.isatty():
-        _print_table(table, lines)
-    else:
-        print(to_markdown(table, lines))
+    print_results(table, lines, as_json)
     if plot is not None:
         from dbdl.plotting.accuracy import plot_accuracies
 
         plot_accuracies(lines, plot, title=table.title)
-        Console(stderr=True).print(f"wrote {plot}")
+        say(f"wrote {plot}")
     if page is not None:
         from dbdl.report import write_results
 
         write_results(table, lines, page, records=records)
-        Console(stderr=True).print(f"wrote {page}")
+        say(f"wrote {page}")
+    return data
 
 
-@contextmanager
-def _bar(*, quiet: bool) -> Iterator[Callable[[Record, int, int], None]]:
-    """Progress over the cells of a table, on standard error."""
-    console = Console(stderr=True, quiet=quiet)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("cells", total=None)
-
-        def on_cell(record: Record, n_done: int, n_cells: int) -> None:
-            progress.update(task, completed=n_done, total=n_cells)
-            result = record.get("failure") or f"{100 * record['accuracy']:.2f} %"
-            progress.console.print(
-                f"{record['method']}, split {record['split']}: {_plain(result)}", style="dim"
-            )
-
-        yield on_cell
+def _faces_or_digits() -> str:
+    return "yaleb" if sources()["yaleb"].find() is not None else "digits"
 
 
-def _print_table(table: Table, lines: Sequence[Line]) -> None:
-    for column in table.columns:
-        cells = [text_cells(line) for line in lines if line.column == column]
-        if not cells:
-            continue
-        shown = [i for i in range(len(HEADINGS)) if any(row[i] for row in cells)]
-        view = RichTable(
-            *(HEADINGS[i] for i in shown), title=f"{_plain(table.title)}\n{_plain(column)}"
+def _write_model_page(table: Table, rows: Dataset, data: LabelledRows, page: Path) -> None:
+    """Write a report on DBDL as it was fitted in the first cell of a table."""
+    from dbdl.report import write_report
+
+    with _user_mistakes():
+        model, test = fit_cell(next(cells(table, data, only=[OURS])), data)
+        write_report(
+            model,
+            test.X,
+            test.y,
+            page,
+            image_shape=rows.image_shape,
+            feature_names=rows.feature_names,
+            title=f"What DBDL learned of {rows.name}",
         )
-        for row in cells:
-            view.add_row(*(_plain(row[i]) for i in shown))
-        Console().print(view)
-    if table.note:
-        Console().print(_plain(table.note.strip()), style="dim")
+    say(f"wrote {page}")
 
 
-def _table_of(records: Sequence[Record], name: str | None) -> Table:
+def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
     """Return the table that records belong to; one made of them where it has no name."""
     name = name or str(records[0]["table"])
     if name in table_names():
@@ -505,35 +600,8 @@ def _table_of(records: Sequence[Record], name: str | None) -> Table:
     found = dict.fromkeys(str(r["method"]) for r in records)
     return Table(
         name,
-        name,
+        title,
         "",
         {column: Protocol(folds=2) for column in columns},
         tuple(Entry(method) for method in found),
     )
-
-
-def _write_csv(output: Path | None, header: list[str], lines: Iterator[list[Any]]) -> None:
-    try:
-        with output.open("w", newline="") if output else _standard_output() as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(lines)
-    except OSError as error:
-        raise UserError(f"{output} cannot be written: {error.strerror}") from error
-
-
-@contextmanager
-def _standard_output() -> Iterator[Any]:
-    yield sys.stdout
-
-
-def _print_pairs(found: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(found))
-        return
-    shown = RichTable(show_header=False)
-    for name, value in found.items():
-        if value is not None:
-            text = f"{value:.4g}" if isinstance(value, float) else str(value)
-            shown.add_row(name.replace("_", " "), _plain(text))
-    Console().print(shown)

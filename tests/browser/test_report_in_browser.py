@@ -37,7 +37,9 @@ def pages(tmp_path_factory):
     column = next(iter(table.columns))
     records = [
         {"table": "yaleb", "column": column, "method": method, "settings": "{}", "split": split,
-         "accuracy": accuracy + split / 500, "fit_seconds": 1.0, "query_milliseconds": 0.1}
+         "accuracy": accuracy + split / 500, "fit_seconds": 1.0, "query_milliseconds": 0.1,
+         "log_loss": 0.1, "calibration_error": 0.01, "n_atoms": 600, "coder": "F14m",
+         "best_coder": "O28", "best_accuracy": accuracy}
         for method, accuracy in [("DBDL", 0.98), ("SRC", 0.96), ("LC-KSVD2", 0.95), ("CRC", 0.97)]
         for split in range(3)
     ]  # fmt: skip
@@ -301,6 +303,14 @@ def test_paper_is_white_and_everything_is_unfolded(open_page):
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.pdf(path=SCREENSHOTS / "images.pdf")
     assert (SCREENSHOTS / "images.pdf").stat().st_size > 10_000
+
+
+@every_page
+def test_no_page_is_wider_than_a_sheet_of_paper(open_page, name):
+    page = open_page(name, viewport={"width": 680, "height": 960})  # A4 with margins of 1.5 cm
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
 
 
 def test_without_scripts_the_page_can_still_be_read(browser, pages):

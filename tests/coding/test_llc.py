@@ -51,3 +51,18 @@ def test_copies_of_a_row_as_atoms_and_too_few_atoms_are_coded():
     np.testing.assert_allclose(llc(x, np.repeat(x, 4, axis=0), 9).toarray(), 0.25)
     np.testing.assert_allclose(llc(np.zeros((1, 2)), np.zeros((3, 2)), 2).sum(), 1)
     assert llc(np.empty((0, 2)), x, 1).shape == (0, 1)
+
+
+def test_of_atoms_equally_near_the_first_is_used():
+    atoms = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])
+    np.testing.assert_array_equal(llc(np.zeros((1, 2)), atoms, 1).indices, [1])
+    np.testing.assert_array_equal(llc(np.zeros((1, 2)), atoms, 2).indices, [1, 2])
+
+
+def test_a_row_almost_equal_to_its_atoms_has_finite_codes():
+    x = np.full((1, 50), 0.1)
+    atoms = x + 1e-16 * np.random.default_rng(0).standard_normal((6, 50))
+    for penalty in (1e-12, 1e-4):
+        codes = llc(x, atoms, 6, penalty).toarray()
+        assert np.isfinite(codes).all()
+        np.testing.assert_allclose(codes.sum(), 1)

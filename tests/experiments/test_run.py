@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
-from dbdl.experiments.run import LabelledRows, read_records, record_key, run_table
+from dbdl.experiments.rows import LabelledRows
+from dbdl.experiments.run import latest, read_records, record_key, run_table
 from dbdl.experiments.spec import SpecError, Table, load_table, table_names
 from dbdl.experiments.summary import paired_p_value, summarise, to_markdown, to_records
 from dbdl.registry import methods
@@ -103,13 +105,32 @@ def test_a_failure_is_a_record_and_is_tried_again(table, data, tmp_path):
     assert all("failure" not in record for record in mended)
 
 
+def test_cells_of_other_data_or_other_effort_are_not_taken_for_these(table, data, tmp_path):
+    results = tmp_path / "r.jsonl"
+    whole = run_table(table, data, results, only=["1-NN"], quick=True)
+    ran = []
+    run_table(table, data, results, only=["1-NN"], on_cell=lambda *cell: ran.append(cell))
+    assert len(ran) == 3
+    other = LabelledRows(data.X + 1, data.y)
+    run_table(table, other, results, only=["1-NN"], on_cell=lambda *cell: ran.append(cell))
+    assert len(ran) == 6
+    # those that are there still count, and so do records from before origins were kept
+    again = run_table(table, data, results, only=["1-NN"], quick=True)
+    assert without_times(again) == without_times(whole)
+    old = [{k: v for k, v in r.items() if k not in ("data", "quick")} for r in whole]
+    results.write_text("".join(json.dumps(record) + "\n" for record in old))
+    run_table(table, other, results, only=["1-NN"], on_cell=lambda *_: pytest.fail("ran again"))
+    assert len(latest([*old, *whole])) == 3
+
+
 def test_a_killed_run_goes_on_and_ends_with_the_same_rows(table, data, tmp_path):
     whole = run_table(table, data, tmp_path / "whole.jsonl")
     script = textwrap.dedent(f"""
         import time
         from pathlib import Path
         from sklearn.datasets import load_digits
-        from dbdl.experiments.run import LabelledRows, run_table
+        from dbdl.experiments.rows import LabelledRows
+        from dbdl.experiments.run import run_table
         from dbdl.experiments.spec import Table
         X, y = load_digits(return_X_y=True)
         run_table(Table.from_toml({TOML!r}, "tiny.toml"), LabelledRows(X[:400], y[:400]),
@@ -184,6 +205,7 @@ def test_every_table_of_the_package_can_be_read_and_names_known_methods():
         (("n_splits = 3", "folds = 3"), "exactly one of per_class"),
         (("accuracy = [90.0]", "accurcy = [90.0]"), "unknown keys"),
         (('dataset = "digits"', ""), "dataset"),
+        (('note = "Only a test."', "unit_row = true"), "unknown keys ['unit_row']"),
         (("[columns", "[columns["), "tiny.toml"),
     ],
 )

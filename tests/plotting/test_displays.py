@@ -49,6 +49,16 @@ def test_the_trace_starts_at_the_number_of_atoms_drawn(model):
     np.testing.assert_array_equal(line.get_ydata()[1:], model.trace_.n_atoms[0])
 
 
+def test_a_trace_can_be_of_one_quantity_alone(model):
+    display = TraceDisplay.from_estimator(model, fields=["n_atoms"])
+    [ax] = display.figure_.axes
+    assert ax.get_title() == "number of atoms" and len(ax.lines) == 2
+    four = TraceDisplay.from_estimator(
+        model, fields=["n_atoms", "mean_nonzero", "noise_precision", "log_joint"]
+    )
+    assert sum(ax.axison for ax in four.figure_.axes) == 4
+
+
 def test_atoms_whose_features_are_no_pixels_are_shown_as_curves(model):
     display = AtomsDisplay.from_estimator(model, n_atoms=6)
     assert display.pixels.shape == (6, 64, 192, 4)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
 
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.omp import ROWS, gram_matrix
@@ -67,35 +68,124 @@ def llc(
     products = gram_matrix(wide, n_threads) if gram is None else gram
     n_used = min(n_nonzero, len(wide))
 
-    def code(rows: slice) -> csr_matrix:
-        return _code_block(X[rows], wide, products, n_used, penalty)
+    def code(rows: slice) -> tuple[Array, Array]:
+        # padded, so that a row alone has the bits of the row in a batch
+        padded = np.zeros((ROWS, wide.shape[1]))
+        padded[: rows.stop - rows.start] = X[rows]
+        nearest, values = codes_of_nearest(padded, wide, products, n_used, penalty)
+        used = slice(0, rows.stop - rows.start)
+        return nearest[used], values[used]
 
     blocks = run_blocks(code, block_slices(len(X), ROWS), n_threads)
-    return vstack([csr_matrix((0, len(wide))), *blocks], format="csr")
+    empty = [(np.empty((0, n_used), dtype=np.int64), np.empty((0, n_used)))]
+    indices, values = (np.concatenate(parts) for parts in zip(*(blocks or empty), strict=True))
+    indptr = np.arange(0, indices.size + 1, n_used)
+    return csr_matrix((values.ravel(), indices.ravel(), indptr), shape=(len(X), len(wide)))
 
 
-def _code_block(rows: Array, atoms: Array, gram: Array, n_used: int, penalty: float) -> csr_matrix:
-    """Code up to ROWS rows; padded, so that a row alone has the bits of the row in a batch."""
-    padded = np.zeros((ROWS, rows.shape[1]))
-    padded[: len(rows)] = rows
-    products = padded @ atoms.T
-    distance = np.diagonal(gram) - 2 * products
-    nearest = np.sort(np.argpartition(distance, n_used - 1, axis=1)[:, :n_used], axis=1)
-    offset = np.take_along_axis(products, nearest, axis=1)
-    square = np.einsum("ij,ij->i", padded, padded)
-    local = gram[nearest[:, :, np.newaxis], nearest[:, np.newaxis, :]]
-    local += square[:, np.newaxis, np.newaxis]
-    local -= offset[:, :, np.newaxis] + offset[:, np.newaxis, :]
-    trace = np.trace(local, axis1=1, axis2=2)
-    # a row that equals all of its atoms has a matrix of rounding: equal coefficients then
-    floor = n_used * np.finfo(float).eps * square
-    ridge = np.where(trace > floor, penalty * trace, 1.0)
-    at = np.arange(n_used)
-    local[:, at, at] += ridge[:, np.newaxis]
-    codes = np.linalg.solve(local, np.ones((ROWS, n_used, 1)))[:, :, 0]
-    codes /= codes.sum(axis=1, keepdims=True)
-    indptr = np.arange(0, n_used * len(rows) + 1, n_used)
-    used = slice(0, len(rows))
-    return csr_matrix(
-        (codes[used].ravel(), nearest[used].ravel(), indptr), shape=(len(rows), len(atoms))
-    )
+def codes_of_nearest(
+    X: Array, atoms: Array, gram: Array, n_used: int, penalty: float = 1e-4
+) -> tuple[Array, Array]:
+    """Code rows over their nearest atoms, all rows in one matrix product.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float64
+    atoms : ndarray of shape (n_atoms, n_features), float64
+    gram : ndarray of shape (n_atoms, n_atoms), float64
+    n_used : int
+        Not more than there are atoms.
+    penalty : float
+
+    Returns
+    -------
+    nearest : ndarray of shape (n_samples, n_used), int64
+        Numbers of the atoms, ascending.
+    codes : ndarray of shape (n_samples, n_used), float64
+    """
+    nearest = np.empty((len(X), n_used), dtype=np.int64)
+    codes = np.empty((len(X), n_used))
+    square = np.einsum("ij,ij->i", X, X)
+    _code_rows(X @ atoms.T, square, gram, penalty, nearest, codes)
+    return nearest, codes
+
+
+# ---------------------------------------------------------------------------------------- kernels
+
+
+@njit(nogil=True, cache=True)
+def _code_rows(
+    products: Array, square: Array, gram: Array, penalty: float, nearest: Array, codes: Array
+) -> None:
+    """Fill ``nearest`` and ``codes`` from the products of rows and atoms."""
+    n_used = nearest.shape[1]
+    half_square = 0.5 * np.diag(gram)
+    closeness = np.empty(n_used)
+    local = np.empty((n_used, n_used))
+    for i in range(len(products)):
+        _find_nearest(products[i], half_square, nearest[i], closeness)
+        trace = _fill_local(products[i], square[i], gram, nearest[i], local)
+        # a row that equals all of its atoms has a matrix of rounding: equal coefficients then
+        floor = n_used * 2.220446049250313e-16 * square[i]  # the spacing of float64 at 1
+        if trace <= floor or not _solve_for_ones(local, penalty * trace, codes[i]):
+            codes[i] = 1.0
+        codes[i] /= codes[i].sum()
+
+
+@njit(nogil=True, cache=True)
+def _find_nearest(products: Array, half_square: Array, nearest: Array, closeness: Array) -> None:
+    """Keep the atoms of highest ``x @ atom - |atom|^2 / 2``; their numbers ascend."""
+    n_used = len(nearest)
+    closeness[:] = -np.inf
+    for k in range(len(products)):
+        value = products[k] - half_square[k]
+        if value > closeness[n_used - 1]:  # sorted, the least close last; of equals the first stays
+            j = n_used - 1
+            while j > 0 and closeness[j - 1] < value:
+                closeness[j] = closeness[j - 1]
+                nearest[j] = nearest[j - 1]
+                j -= 1
+            closeness[j] = value
+            nearest[j] = k
+    nearest.sort()
+
+
+@njit(nogil=True, cache=True)
+def _fill_local(products: Array, square: float, gram: Array, nearest: Array, local: Array) -> float:
+    """Fill the lower half of ``(B - x)(B - x)'`` and return its trace."""
+    trace = 0.0
+    for a in range(len(nearest)):
+        for b in range(a + 1):
+            k, m = nearest[a], nearest[b]
+            local[a, b] = gram[k, m] + square - (products[k] + products[m])
+        trace += local[a, a]
+    return trace
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _solve_for_ones(local: Array, ridge: float, solution: Array) -> bool:
+    """Solve ``(local + ridge I) solution = 1`` by Cholesky, in place; False if not definite."""
+    n = len(local)
+    for a in range(n):
+        for b in range(a):
+            total = local[a, b]
+            for c in range(b):
+                total -= local[a, c] * local[b, c]
+            local[a, b] = total / local[b, b]
+        total = local[a, a] + ridge
+        for c in range(a):
+            total -= local[a, c] * local[a, c]
+        if not total > 0:
+            return False
+        local[a, a] = np.sqrt(total)
+    for a in range(n):
+        total = 1.0
+        for c in range(a):
+            total -= local[a, c] * solution[c]
+        solution[a] = total / local[a, a]
+    for a in range(n - 1, -1, -1):
+        total = solution[a]
+        for c in range(a + 1, n):
+            total -= local[c, a] * solution[c]
+        solution[a] = total / local[a, a]
+    return True

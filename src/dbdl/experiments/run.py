@@ -2,8 +2,8 @@
 
 A cell is written as one line of JSON when it is finished, with what it was run on. A run that was
 killed is started again with the same file: cells that are there are not run again, a line that
-was cut off is dropped, and a cell that failed is tried again. The rows do not depend on the order
-in which cells finish.
+was cut off is dropped, and a cell that failed is tried again, as is one of other data or with other
+effort (``quick``). The rows do not depend on the order in which cells finish.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,35 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from dbdl.experiments.measure import Part, choose_settings, common_settings, measure
 from dbdl.experiments.protocol import Split, seed_of
+from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.spec import Entry, Table
-from dbdl.registry import methods
+from dbdl.registry import Method, methods
 
 Record = dict[str, Any]
 Key = tuple[str, str, str, str, int]
-
-
-@dataclass(frozen=True)
-class LabelledRows:
-    """Rows of a data set as an experiment needs them.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    groups : ndarray of shape (n_samples,), optional
-        Rows that must not be split between learning and testing.
-    own : Split, optional
-        The split that the data set came with.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    groups: NDArray[Any] | None = None
-    own: Split | None = None
 
 
 class Cell(NamedTuple):
@@ -119,7 +98,8 @@ def run_table(
     """
     wanted = list(cells(table, data, only, n_splits))
     before = [] if results is None else read_records(results)
-    found = {record_key(record): record for record in before}
+    origin = {"data": data.fingerprint, "quick": quick}
+    found = {record_key(r): r for r in before if {**origin, **r}.items() >= origin.items()}
     done = {c.key: found[c.key] for c in wanted if "failure" not in found.get(c.key, _MISSING)}
     missing = [cell for cell in wanted if cell.key not in done]
     finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
@@ -146,18 +126,34 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         "method": name,
         "settings": settings,
         "split": number,
+        "data": data.fingerprint,
+        "quick": quick,
         **machine(),
     }
     try:
-        method = methods()[name]
-        train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
+        method, given, train, test = _set_up(cell, data, n_threads)
         seed = seed_of(table, column, number)
-        given = {**common_settings(method, seed, n_threads), **cell.entry.settings}
         chosen = {} if quick else choose_settings(method, given, train, seed)
         record["chosen"] = chosen
         return {**record, **measure(method, {**given, **chosen}, train, test)}
     except Exception as error:  # a table shows what failed
         return {**record, "failure": f"{type(error).__name__}: {error}"}
+
+
+def fit_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> tuple[Any, Part]:
+    """Return the model of a cell, with the settings given and nothing chosen, and its test rows."""
+    method, given, train, test = _set_up(cell, data, n_threads)
+    return method(**given).fit(train.X, train.y), test
+
+
+def _set_up(
+    cell: Cell, data: LabelledRows, n_threads: int
+) -> tuple[Method, dict[str, Any], Part, Part]:
+    method = methods()[cell.entry.method]
+    train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
+    seed = seed_of(cell.table, cell.column, cell.number)
+    given = {**common_settings(method, seed, n_threads), **cell.entry.settings}
+    return method, given, train, test
 
 
 def record_key(record: Record) -> Key:
@@ -195,6 +191,11 @@ def read_records(results: Path) -> Iterator[Record]:
             continue
         if isinstance(record, Mapping) and {"table", "column", "method", "split"} <= set(record):
             yield dict(record)
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """Return the last record of each cell: one that failed, or was of other data, comes first."""
+    return list({record_key(record): record for record in records}.values())
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ One TOML file for each table, in the folder `tables`.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import Any, Self
@@ -58,6 +58,9 @@ class Table:
         Those that the file names, and with ``others = true`` all other methods after them.
     note : str
         What a reader must know to compare.
+    unit_rows : bool
+        Whether every method is given rows of unit norm, as in the paper. If not, rows are left as
+        they are, and each dictionary method scales them itself.
     """
 
     name: str
@@ -66,12 +69,14 @@ class Table:
     columns: Mapping[str, Protocol]
     entries: tuple[Entry, ...]
     note: str = ""
+    unit_rows: bool = False
 
     @classmethod
     def from_toml(cls, text: str, source: str) -> Self:
         """Read a table; every mistake is named with its source."""
         try:
             raw = tomllib.loads(text)
+            _check_keys(raw, _KEYS)
             entries = tuple(_entry(value) for value in raw["methods"])
             if raw.get("others", False):
                 named = {entry.method for entry in entries}
@@ -83,20 +88,27 @@ class Table:
                 columns={label: Protocol(**value) for label, value in raw["columns"].items()},
                 entries=entries,
                 note=raw.get("note", ""),
+                unit_rows=raw.get("unit_rows", False),
             )
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
             raise SpecError(f"{source}: {type(error).__name__}: {error}") from error
 
 
+_KEYS = {"methods", "others", *(f.name for f in fields(Table))} - {"entries"}
+
+
 def _entry(raw: dict[str, Any]) -> Entry:
-    known = {f.name for f in fields(Entry)}
-    if unknown := set(raw) - known:
-        raise ValueError(f"unknown keys {sorted(unknown)}; there are {sorted(known)}")
+    _check_keys(raw, {f.name for f in fields(Entry)})
     if raw["method"] not in methods():
         raise ValueError(f"unknown method {raw['method']!r}; there are {', '.join(methods())}")
     for name in ("accuracy", "spread"):
         raw[name] = tuple(raw.get(name, ()))
     return Entry(**raw)
+
+
+def _check_keys(raw: Mapping[str, Any], known: Set[str]) -> None:
+    if unknown := set(raw) - known:
+        raise ValueError(f"unknown keys {sorted(unknown)}; there are {sorted(known)}")
 
 
 def table_names() -> list[str]:

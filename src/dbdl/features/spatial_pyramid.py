@@ -19,6 +19,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.cluster import KMeans
@@ -28,12 +29,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs, run_blocks
-from dbdl.coding.llc import llc
+from dbdl.coding.llc import codes_of_nearest
 from dbdl.features.dense_sift import DenseSIFT, LocalDescriptors
 from dbdl.features.images import ImageLike, check_images
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
-VERSION = 1
+VERSION = 2
 
 Coding = Literal["hard", "llc"]
 
@@ -150,8 +151,8 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.n_words, n_init=1, max_iter=MOST_KMEANS_STEPS, random_state=random
         ).fit(sample)
         self.words_ = np.ascontiguousarray(kmeans.cluster_centers_, dtype=np.float32)
-        wide = self.words_.astype(np.float64)
-        self._gram = wide @ wide.T
+        self._wide_words = self.words_.astype(np.float64)
+        self._gram = self._wide_words @ self._wide_words.T
         self._n_features_out = self.n_words * sum(4**level for level in levels)
         return self
 
@@ -208,7 +209,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ) -> NDArray[np.float32]:
         n_regions = 4 ** max(levels)
         half_square = 0.5 * np.einsum("ij,ij->i", self.words_, self.words_)
-        word = np.argmax(values @ self.words_.T - half_square, axis=1)
+        word = _closest(values @ self.words_.T, half_square)
         counts = np.bincount(region * self.n_words + word, minlength=n_regions * self.n_words)
         finest = counts.reshape(n_regions, self.n_words).astype(np.float32)
         sums = [_coarsen(finest, level, np.add) for level in levels]
@@ -217,10 +218,11 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _pool_local(
         self, values: NDArray[np.float32], region: NDArray[np.int64], levels: list[int]
     ) -> NDArray[np.float32]:
-        codes = llc(values, self.words_, self.n_neighbors, gram=self._gram)
+        n_used = min(self.n_neighbors, self.n_words)
+        wide = values.astype(np.float64)
+        nearest, codes = codes_of_nearest(wide, self._wide_words, self._gram, n_used)
         finest = np.zeros((4 ** max(levels), self.n_words), dtype=np.float32)
-        of_entry = np.repeat(region, np.diff(codes.indptr))
-        np.maximum.at(finest, (of_entry, codes.indices), codes.data.astype(np.float32))
+        _raise_to(finest, region, nearest, codes)
         return np.concatenate([_coarsen(finest, level, np.maximum).ravel() for level in levels])
 
 
@@ -249,3 +251,32 @@ def _coarsen(finest: NDArray[np.float32], level: int, join: np.ufunc) -> NDArray
 def _mean_of_counts(counts: NDArray[np.float32]) -> NDArray[np.float32]:
     n_patches = counts.sum(axis=1, keepdims=True)
     return (counts / np.maximum(n_patches, 1)).ravel()
+
+
+# ---------------------------------------------------------------------------------------- kernels
+
+
+@njit(nogil=True, cache=True)
+def _closest(products: NDArray[Any], half_square: NDArray[Any]) -> NDArray[np.int64]:
+    """Return for each row the first word of highest ``products - half_square``, (n_patches,)."""
+    word = np.empty(len(products), dtype=np.int64)
+    for i in range(len(products)):
+        best, number = products[i, 0] - half_square[0], 0
+        for k in range(1, products.shape[1]):
+            value = products[i, k] - half_square[k]
+            if value > best:
+                best, number = value, k
+        word[i] = number
+    return word
+
+
+@njit(nogil=True, cache=True)
+def _raise_to(
+    pooled: NDArray[Any], region: NDArray[Any], word: NDArray[Any], codes: NDArray[Any]
+) -> None:
+    """Raise the pooled values of each patch's region to its codes where those are higher."""
+    for i in range(len(region)):
+        for j in range(word.shape[1]):
+            value = np.float32(codes[i, j])
+            if value > pooled[region[i], word[i, j]]:
+                pooled[region[i], word[i, j]] = value

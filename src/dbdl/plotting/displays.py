@@ -5,6 +5,7 @@ What is shown, in which order and in which colours is shared with `dbdl.report`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -170,20 +171,39 @@ class TraceDisplay:
     n_initial_atoms: list[int]
 
     @classmethod
-    def from_estimator(cls, estimator: Any) -> Self:
-        """Take the trace of a fitted estimator."""
-        return cls(estimator.trace_, [c.n_initial_atoms for c in estimator.chains_]).plot()
+    def from_estimator(cls, estimator: Any, fields: Sequence[str] | None = None) -> Self:
+        """Take the trace of a fitted estimator.
 
-    def plot(self) -> Self:
+        Parameters
+        ----------
+        estimator : DBDLClassifier
+            Fitted.
+        fields : sequence of str, optional
+            Quantities to draw, by their names in ``trace_``; all by default.
+        """
+        chains = estimator.chains_
+        return cls(estimator.trace_, [c.n_initial_atoms for c in chains]).plot(fields)
+
+    def plot(self, fields: Sequence[str] | None = None) -> Self:
         """Draw one panel a quantity, one line a chain."""
-        panels = trace_panels(self.trace, self.n_initial_atoms)
-        self.figure_, axes = _figure(-(-len(panels) // 3), 3, (10.0, 5.0))
-        for ax, panel in zip(axes, panels, strict=True):
+        panels = [
+            panel
+            for panel in trace_panels(self.trace, self.n_initial_atoms)
+            if fields is None or panel.field in fields
+        ]
+        n_columns = min(3, len(panels))
+        n_rows = -(-len(panels) // n_columns)
+        size = (10.0, 2.5 * n_rows) if len(panels) > 1 else (5.5, 3.5)
+        self.figure_, axes = _figure(n_rows, n_columns, size)
+        for ax, panel in zip(axes, panels, strict=False):
             ax.plot(panel.sweeps, panel.lines.T, linewidth=1.2)
             ax.set_title(panel.title, fontsize=9)
             ax.set_yscale("log" if panel.is_log else "linear")
             ax.set_xlabel("sweep", fontsize=8)
             ax.tick_params(which="both", labelsize=7)
             ax.grid(alpha=0.3)
-        axes[0].set_ylim(bottom=0)
+            if panel.field == "n_atoms":
+                ax.set_ylim(bottom=0)
+        for ax in axes[len(panels) :]:
+            ax.axis("off")
         return self

@@ -54,8 +54,9 @@ def write_results(
     names = {f"column-{number}": column for number, column in enumerate(columns)}
     sections = [_section(key, column, _of(lines, column)) for key, column in names.items()]
     note = f"<p>{text(experiment.note.strip())}</p>" if experiment.note else ""
+    today = f"{datetime.now(UTC):%d %B %Y}"
     body = (
-        head(experiment.title, f"{experiment.dataset} · {datetime.now(UTC):%d %B %Y}", names)
+        head(experiment.title, " · ".join(filter(None, (experiment.dataset, today))), names)
         + f'<main id="main">{note}{"".join(sections)}</main>'
         + footer(_machines(records))
     )
@@ -72,7 +73,7 @@ def _section(key: str, column: str, lines: list[Line]) -> str:
     cells = [text_cells(line) for line in lines]
     shown = [i for i in range(len(HEADINGS)) if any(row[i] for row in cells)]
     rows = [
-        [Cell(_shown(row[i]), _sorted_by(line, i)) for i in shown]
+        [Cell(_shown(row[i], i), _sorted_by(line, i)) for i in shown]
         for line, row in zip(lines, cells, strict=True)
     ]
     caption = f"{column}, {n_splits} split{'s' * (n_splits != 1)}"
@@ -86,11 +87,25 @@ def _section(key: str, column: str, lines: list[Line]) -> str:
         f"{text(column)}</h2><p>Accuracy in %, mean ± standard deviation over splits; p: how "
         "likely so large a difference to DBDL is by chance, paired over splits.</p>"
         f'<figure class="wide">{_dots(lines)}</figure>'
-        f"{table(caption, [HEADINGS[i] for i in shown], rows)}{failed}</section>"
+        f'<div class="whole">{table(caption, [HEADINGS[i] for i in shown], rows)}</div>'
+        f"{failed}{_coders(lines)}</section>"
     )
 
 
-def _shown(cell: str) -> str:
+def _coders(lines: Sequence[Line]) -> str:
+    """Explain the names of coders, where DBDL chose one."""
+    if not any("in hindsight" in line.settings for line in lines):
+        return ""
+    return (
+        '<p class="soft">Coders: F28 is forward selection and O28 textbook matching pursuit with '
+        "28 non-zeros, m the mean along its path. In hindsight: the best one on the test rows, "
+        "which no one may choose by.</p>"
+    )
+
+
+def _shown(cell: str, i: int) -> str:
+    if i == 0:  # a method's name stays on one line
+        return text(cell).replace(" ", "\u00a0")
     return text(cell).replace("-", "−") if cell[:1] == "-" else text(cell)
 
 
@@ -113,7 +128,8 @@ def _dots(lines: Sequence[Line]) -> str:
     ]  # fmt: skip
     if not values:
         return "<p>Nothing has finished yet.</p>"
-    step, width, left = 22, 720, 190
+    longest = max(len(line.method) for line in drawn)
+    step, width, left = 22, 720, min(190, 24 + 7 * longest)  # about 7 units a letter
     height = step * len(drawn) + 46
     low = max(min(values) - 1, 0.0)
     x = Scale(low, min(max(values) + 1, 100.0), left, width - 16)
@@ -125,9 +141,10 @@ def _dots(lines: Sequence[Line]) -> str:
         )
     for number, line in enumerate(drawn):
         parts.append(_dot(line, x, 16 + step * number, left))
+    has_paper = any(np.isfinite(line.paper) for line in drawn)
     parts.append(
         f'<text class="title" x="{(left + width) / 2}" y="{height - 4}" text-anchor="middle">'
-        "accuracy, %: dots ours, diamonds the paper's</text>"
+        f"accuracy, %{': dots ours, diamonds the paper’s' * has_paper}</text>"
     )
     label = "; ".join(f"{line.method} {line.accuracy:.2f} %" for line in drawn)
     return svg(width, height, f"Accuracies: {label}", "".join(parts))

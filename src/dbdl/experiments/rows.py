@@ -1,0 +1,58 @@
+"""From a data set to the rows that an experiment splits, for every method the same."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.datasets import DataError, Dataset
+from dbdl.estimators._rows import unit_rows
+from dbdl.experiments.protocol import Split
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of a data set as an experiment needs them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    groups : ndarray of shape (n_samples,), optional
+        Rows that must not be split between learning and testing.
+    own : Split, optional
+        The split that the data set came with.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    groups: NDArray[Any] | None = None
+    own: Split | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Short hash of rows and labels: results of other rows are not gone on with."""
+        total = hashlib.sha256(repr((self.X.shape, self.X.dtype.str, self.y.dtype.str)).encode())
+        total.update(np.ascontiguousarray(self.X).data)
+        total.update(np.ascontiguousarray(self.y).tobytes())
+        return total.hexdigest()[:16]
+
+
+def labelled_rows(data: Dataset, unit: bool) -> LabelledRows:
+    """Return the rows of a data set, scaled to unit norm for every method where ``unit``.
+
+    Rows of unit norm are the paper's protocol; they are float32, scaled in float64. Rows that are
+    left as they are, are scaled by each dictionary method itself, and not by the plain ones.
+    """
+    if data.y is None:
+        raise DataError(f"{data.name} has no labels, which an experiment needs")
+    X = unit_rows(data.X.astype(np.float64)).astype(np.float32) if unit else data.X
+    own = None
+    if data.is_test is not None:
+        own = Split(np.flatnonzero(~data.is_test), np.flatnonzero(data.is_test))
+    return LabelledRows(X, data.y, data.groups, own)

@@ -1,0 +1,101 @@
+"""Accuracy against the size of the dictionary (paper, figure 2).
+
+The other settings stay at their defaults, 30 non-zeros for faces as the LC-KSVD authors have it,
+while the number of atoms a class grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dbdl.experiments.measure import common_settings
+from dbdl.experiments.protocol import Split
+from dbdl.experiments.rows import LabelledRows
+from dbdl.registry import methods
+
+#: The methods of the figure.
+METHODS = ("K-SVD", "D-KSVD", "LC-KSVD1")
+
+
+class SizeCurve(NamedTuple):
+    """One method's line.
+
+    Attributes
+    ----------
+    method : str
+    n_atoms : list of int
+    accuracy : list of list of float
+        In %, one list a size, over the splits.
+    """
+
+    method: str
+    n_atoms: list[int]
+    accuracy: list[list[float]]
+
+    @property
+    def mean(self) -> list[float]:
+        """Mean over the splits, one a size."""
+        return [float(np.mean(values)) for values in self.accuracy]
+
+
+def sizes_that_fit(n_rows_of_smallest_class: int, n_sizes: int) -> list[int]:
+    """Numbers of atoms a class, evenly spread up to the rows of the smallest class."""
+    most = max(n_rows_of_smallest_class, 1)
+    return sorted({max(1, round(most * i / n_sizes)) for i in range(1, n_sizes + 1)})
+
+
+def accuracy_by_size(
+    data: LabelledRows,
+    splits: Sequence[Split],
+    *,
+    only: Sequence[str] = METHODS,
+    n_sizes: int = 7,
+    seed: int = 0,
+    n_threads: int = -1,
+    on_fit: Callable[[int, int, str], None] | None = None,
+) -> list[SizeCurve]:
+    """Fit each method at each size on each split.
+
+    Parameters
+    ----------
+    data : LabelledRows
+    splits : sequence of Split
+    only : sequence of str
+        Names of methods that have ``n_atoms_per_class``.
+    n_sizes : int
+        Sizes up to the training rows of the smallest class, evenly spread.
+    seed : int
+    n_threads : int
+    on_fit : callable, optional
+        Called with the number of fits done and in all, and what was found.
+
+    Returns
+    -------
+    curves : list of SizeCurve
+    """
+    smallest = min(np.unique(data.y[s.train], return_counts=True)[1].min() for s in splits)
+    sizes = sizes_that_fit(int(smallest), n_sizes)
+    n_classes = len(np.unique(data.y))
+    n_fits, n_done = len(only) * len(sizes) * len(splits), 0
+    curves = []
+    for name in only:
+        accuracy: list[list[float]] = []
+        for size in sizes:
+            accuracy.append([])
+            for train, test in splits:
+                method = methods()[name]
+                model = method(
+                    **common_settings(method, seed, n_threads),
+                    calibrate=False,
+                    n_atoms_per_class=size,
+                ).fit(data.X[train], data.y[train])
+                accuracy[-1].append(100 * float(model.score(data.X[test], data.y[test])))
+                n_done += 1
+                if on_fit is not None:
+                    found = f"{name}, {size} atoms a class: {accuracy[-1][-1]:.2f} %"
+                    on_fit(n_done, n_fits, found)
+        curves.append(SizeCurve(name, [n_classes * size for size in sizes], accuracy))
+    return curves

@@ -1,0 +1,73 @@
+"""The paper's figures from rows of our own: sizes (2), selection probabilities (4), atoms left (9).
+
+Figure 2 shows why the size of a dictionary matters to K-SVD, D-KSVD and LC-KSVD1; figures 4 and 9
+show DBDL with the paper's settings, which finds its size. The paper's pictures themselves are not
+at hand: ours show what its captions say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.experiments.protocol import Protocol, seed_of
+from dbdl.experiments.rows import LabelledRows
+from dbdl.experiments.sizes import SizeCurve, accuracy_by_size
+from dbdl.plotting import SelectionDisplay, TraceDisplay
+from dbdl.plotting.accuracy import plot_sizes
+
+FILES = (
+    "figure2_dictionary_size.png",
+    "figure4_selection_probabilities.png",
+    "figure9_number_of_atoms.png",
+)
+
+
+def write_figures(
+    data: LabelledRows,
+    name: str,
+    folder: Path,
+    *,
+    share: float = 0.5,
+    n_splits: int = 1,
+    quick: bool = False,
+    seed: int = 0,
+    on_fit: Callable[[int, int, str], None] | None = None,
+) -> list[SizeCurve]:
+    """Fit and draw; the pictures are `FILES` in a folder that exists.
+
+    Parameters
+    ----------
+    data : LabelledRows
+    name : str
+        Of the data, for titles and seeds.
+    folder : Path
+    share : float
+        Rows of each class to learn from.
+    n_splits : int
+        Of figure 2; the others show the first.
+    quick : bool
+        Three sizes instead of seven, ten sweeps instead of 35.
+    seed : int
+    on_fit : callable, optional
+        Called with the number of fits done and in all, and what was found.
+
+    Returns
+    -------
+    curves : list of SizeCurve
+        The lines of figure 2.
+    """
+    protocol = Protocol(per_class=share, n_splits=n_splits)
+    splits = list(protocol.splits(data.y, seed_of(name, "figures", seed)))
+    settings: dict[str, Any] = {"n_sweeps": 10} if quick else {}
+    model = DBDLClassifier.paper(random_state=seed, n_jobs=-1, **settings)
+    model.fit(data.X[splits[0].train], data.y[splits[0].train])
+    selection = SelectionDisplay.from_estimator(model)
+    selection.figure_.savefig(folder / FILES[1], dpi=150)
+    trace = TraceDisplay.from_estimator(model, fields=["n_atoms"])
+    trace.figure_.savefig(folder / FILES[2], dpi=150)
+    curves = accuracy_by_size(data, splits, n_sizes=3 if quick else 7, seed=seed, on_fit=on_fit)
+    plot_sizes(curves, folder / FILES[0], title=f"Accuracy against dictionary size, {name}")
+    return curves

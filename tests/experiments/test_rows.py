@@ -1,0 +1,43 @@
+"""Every method of a table is given the same rows, by whichever way it is run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dbdl.datasets import DataError, load
+from dbdl.datasets.record import make_dataset
+from dbdl.experiments.rows import labelled_rows
+from dbdl.experiments.spec import load_table, table_names
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_every_table_follows_the_paper_and_asks_for_rows_of_unit_norm(name):
+    assert load_table(name).unit_rows
+
+
+def test_rows_of_unit_norm_are_the_rows_scaled():
+    data = load("digits")
+    rows = labelled_rows(data, unit=True)
+    norm = np.linalg.norm(data.X, axis=1, keepdims=True)
+    assert rows.X.dtype == np.float32 and rows.y is data.y
+    np.testing.assert_allclose(rows.X, data.X / norm, atol=1e-7)
+
+
+def test_rows_are_left_as_they_are_where_no_unit_norm_is_asked_for():
+    data = load("digits")
+    assert labelled_rows(data, unit=False).X is data.X
+
+
+def test_the_split_and_the_groups_of_a_data_set_come_along():
+    is_test = np.array([False, True, False, True])
+    data = make_dataset(np.eye(4), [0, 0, 1, 1], "tiny", is_test=is_test, groups=np.arange(4) // 2)
+    rows = labelled_rows(data, unit=True)
+    np.testing.assert_array_equal(rows.own.train, [0, 2])
+    np.testing.assert_array_equal(rows.own.test, [1, 3])
+    np.testing.assert_array_equal(rows.groups, [0, 0, 1, 1])
+
+
+def test_rows_without_labels_are_refused():
+    with pytest.raises(DataError, match="tiny has no labels"):
+        labelled_rows(make_dataset(np.eye(4), None, "tiny"), unit=True)
