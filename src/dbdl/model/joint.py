@@ -26,6 +26,9 @@ def log_joint(
 ) -> float:
     """Log joint density of data, codes and parameters.
 
+    With earlier rows (``priors.seen``), of their usage, strengths and residuals too, as they were;
+    what those rows say of the atoms is in the prior of the atoms.
+
     The strengths of unused atoms are integrated out; the density of a selection probability is
     taken with respect to its logit, where it is bounded.
 
@@ -40,7 +43,8 @@ def log_joint(
         Whether there is one noise precision for each class, each with its own prior.
     """
     small = log_small_terms(parameters, sums, n_rows, priors, noise_per_class=noise_per_class)
-    return small + log_large_terms(parameters, sums, n_rows, priors)
+    total, n_total = priors.with_seen(sums), priors.n_rows(n_rows)
+    return small + log_large_terms(parameters, total, n_total, priors)
 
 
 def log_small_terms(
@@ -55,10 +59,10 @@ def log_small_terms(
     noise = parameters.noise_precision
     own_noise = noise if noise_per_class else noise[:1]
     n_features = parameters.atoms.shape[1]
+    n_strengths, n_rows = priors.n_strengths(sums), priors.n_rows(n_rows)
+    sums = priors.with_seen(sums)
     data = log_normal(n_rows * n_features, sums.residual_square, noise).sum()
-    strengths = log_normal(
-        sums.count.sum(axis=1), sums.strength_square, parameters.strength_precision
-    ).sum()
+    strengths = log_normal(n_strengths, sums.strength_square, parameters.strength_precision).sum()
     return float(
         data
         + strengths
@@ -72,7 +76,10 @@ def log_small_terms(
 def log_large_terms(
     parameters: Parameters, sums: UsageSums, n_rows: NDArray[np.int64], priors: Priors
 ) -> float:
-    """Log density of usage, selection probabilities and atoms: large arrays."""
+    """Log density of usage, selection probabilities and atoms: large arrays.
+
+    ``sums`` and ``n_rows`` are over all rows, those seen before included.
+    """
     return log_selection(parameters.selection_logit, sums.count, n_rows, priors) + log_atoms(
         parameters.atoms, priors.atoms
     )
@@ -109,17 +116,13 @@ def log_atoms(atoms: Floats, prior: AtomPrior) -> float:
     if not isinstance(prior.precision, np.ndarray):
         log_determinant = n_atoms * np.log(prior.precision)
         square = prior.precision * np.vdot(atoms, atoms)
-        mean = None if prior.natural_mean is None else prior.natural_mean / prior.precision
+        if prior.natural_mean is not None:
+            square += np.vdot(prior.natural_mean, prior.natural_mean) / prior.precision
     else:
-        log_determinant = np.linalg.slogdet(prior.precision)[1]
-        square = np.vdot(atoms, prior.precision @ atoms)
-        mean = (
-            None
-            if prior.natural_mean is None
-            else np.linalg.solve(prior.precision, prior.natural_mean)
-        )
-    if mean is not None:
-        square += np.vdot(mean - 2.0 * atoms, prior.natural_mean)
+        log_determinant, mean_square = prior.terms
+        square = np.vdot(atoms, prior.precision @ atoms) + mean_square
+    if prior.natural_mean is not None:
+        square -= 2.0 * np.vdot(atoms, prior.natural_mean)
     return float(0.5 * (n_features * (log_determinant - n_atoms * LOG_2PI) - square))
 
 
