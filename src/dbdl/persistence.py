@@ -30,6 +30,7 @@ TRUSTED_ROOMS = (
     "dbdl.estimators.",
     "dbdl.features.",
     "dbdl.learn.",
+    "dbdl.model.",
     "dbdl.rivals.",
     "dbdl.sampler.",
 )

@@ -23,6 +23,7 @@ from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
+from dbdl.learn.online import OnlineState, begin
 from dbdl.model.state import Floats
 
 logger = logging.getLogger("dbdl")
@@ -44,6 +45,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "beta_size": [StrOptions({"start", "current"})],
     "least_energy": [Interval(Real, 0, None, closed="left")],
     "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
+    "forgetting": [Interval(Real, 0, 1, closed="right")],
     "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
     "normalize": ["boolean"],
     "device": [str],
@@ -59,12 +61,25 @@ class DictionaryEstimator(
     """Base of the estimators: everything but what is learned from labels."""
 
     chains_: list[Member]
+    online_: OnlineState
 
     def _chain_settings(self) -> ChainSettings:
         fields = ChainSettings.__dataclass_fields__
         return ChainSettings(
             **{name: getattr(self, name) for name in fields if hasattr(self, name)}
         )
+
+    def _state_to_go_on_from(self) -> OnlineState:
+        """What is remembered of earlier batches, or the state before the first."""
+        if hasattr(self, "online_"):
+            return self.online_
+        if hasattr(self, "chains_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted by fit, which keeps no sums to go on from. "
+                "Learn all rows by partial_fit (on one batch it does what fit does), or call it "
+                "on a new estimator."
+            )
+        return begin(self._seed())
 
     def _fixed_n_nonzero(self, n_features: int) -> int:
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.utils._param_validation import StrOptions
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
-from dbdl.learn.chain import learn_chain
+from dbdl.learn.chain import LearnedChain, learn_chain
 from dbdl.learn.ensemble import publish_member
+from dbdl.learn.online import learn_rows, remember, take_batch
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -42,7 +44,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         Rule of matching pursuit.
     scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
 atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
-n_atom_draws, normalize, device, n_jobs, random_state, verbose
+n_atom_draws, forgetting, normalize, device, n_jobs, random_state, verbose
         As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is the
         whole of the rows.
 
@@ -56,6 +58,8 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
     n_nonzero_ : int
     trace_ : Trace
         Records of every sweep; each field has shape (n_sweeps,).
+    online_ : OnlineState
+        What `partial_fit` remembers of the rows it has seen; `fit` keeps none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -95,6 +99,7 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         least_energy: float = 0.05,
         n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
+        forgetting: float = 1.0,
         normalize: bool = True,
         device: str = "cpu",
         n_jobs: int | None = None,
@@ -119,6 +124,7 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         self.least_energy = least_energy
         self.n_start_nonzero = n_start_nonzero
         self.n_atom_draws = n_atom_draws
+        self.forgetting = forgetting
         self.normalize = normalize
         self.device = device
         self.n_jobs = n_jobs
@@ -152,6 +158,53 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
             self._backend(),
             lambda record: progress(0, record),
         )
+        self.__dict__.pop("online_", None)
+        self._publish_chain(learned)
+        progress.end()
+        return self
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Learn a batch, with the posterior after earlier batches as the prior.
+
+        The chain goes on for ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows
+        it remembers sums. Rows that the dictionary explains badly become new atoms, up to
+        ``n_initial_atoms`` in all (5000 if None). The first batch is learned as `fit` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : BetaProcessDictionary
+        """
+        before = self._state_to_go_on_from()
+        X = self._rows(X, reset=not before.chains)
+        self._check_not_all_zero(X)
+        self._say_if_compiling()
+        progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
+        state, batch = take_batch(before, X, np.zeros(len(X), dtype=np.int64))
+        settings, backend = self._chain_settings(), self._backend()
+        learned, known = learn_rows(
+            make_key(state.seed),
+            before.chains[0] if before.chains else None,
+            batch,
+            settings,
+            self.forgetting,
+            backend,
+            lambda record: progress(0, record),
+        )
+        self.online_ = replace(state, chains=[remember(learned, known, None, settings, backend)])
+        self._publish_chain(learned)
+        progress.end()
+        return self
+
+    def _publish_chain(self, learned: LearnedChain) -> None:
+        """Set the fitted arrays."""
         dictionary, trace = learned.dictionary, learned.chain.trace
         no_labels = np.empty((len(dictionary.atoms), 0))
         self._publish([publish_member(learned, dictionary, no_labels)])
@@ -161,6 +214,4 @@ n_atom_draws, normalize, device, n_jobs, random_state, verbose
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:
-            self.n_nonzero_ = self._fixed_n_nonzero(X.shape[1])
-        progress.end()
-        return self
+            self.n_nonzero_ = self._fixed_n_nonzero(self.n_features_in_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,6 +217,30 @@ def choose_on_held_out_rows(
     """
     n_sweeps = min(task.settings.n_sweeps, PILOT_SWEEPS)
     pilot = replace(task, settings=replace(task.settings, n_sweeps=n_sweeps))
+
+    def learn(
+        key: Key, chain: int, rows: NDArray[np.int64], backend: Backend
+    ) -> tuple[Floats, list[NDArray[np.float64]]]:
+        learned = _learn(key, pilot.of_rows(rows), backend)
+        return learned.dictionary.atoms, learned.label_atoms(coders)
+
+    scored = score_left_out_rows(task, coders, learn, n_threads)
+    return None if scored is None else choose(coders, *scored)
+
+
+#: Learns from some rows with a key, as a chain's number; atoms, and label atoms for each coder.
+LearnPart = Callable[
+    [Key, int, NDArray[np.int64], Backend], tuple[Floats, list[NDArray[np.float64]]]
+]
+
+
+def score_left_out_rows(
+    task: Task, coders: Sequence[Coder], learn: LearnPart, n_threads: int
+) -> tuple[list[NDArray[np.float64]], Classes] | None:
+    """Scores (n_rows, n_classes) of rows by chains that never saw them, for each coder.
+
+    Returns the scores and the classes of these rows, or None where no row can be left out.
+    """
     folds = list(stratified_folds(make_key(task.seed), task.class_of_row, PILOT_FOLDS, PILOT_ROWS))
     if not folds:
         return None
@@ -230,10 +254,9 @@ def choose_on_held_out_rows(
         key = make_key(task.seed, 1 + number * PILOT_CHAINS + chain)
         backend = make_backend(task.device)
         with backend.lane():
-            learned = _learn(key, pilot.of_rows(fold.learn), backend)
-            atoms = learned.dictionary.atoms
+            atoms, label_atoms = learn(key, chain, fold.learn, backend)
             codes = encode_rows(task.X[fold.held_out], atoms, None, coders, backend)
-            return [c @ w for c, w in zip(codes, learned.label_atoms(coders), strict=True)]
+            return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 
     results = run_blocks(score, runs, _n_lanes(task, n_threads))
     scores = [np.zeros((len(task.X), task.n_classes)) for _ in coders]
@@ -241,7 +264,7 @@ def choose_on_held_out_rows(
         for total, part in zip(scores, parts, strict=True):
             total[folds[number].held_out] += part / n_chains
     rows = np.concatenate([fold.held_out for fold in folds])
-    return choose(coders, [s[rows] for s in scores], task.class_of_row[rows])
+    return [s[rows] for s in scores], task.class_of_row[rows]
 
 
 def learn_ensemble(
@@ -250,27 +273,44 @@ def learn_ensemble(
     n_threads: int,
     on_sweep: Callable[[int, SweepRecord], None] | None = None,
 ) -> list[Member]:
-    """Learn the chains, which differ by their seeds, side by side on ``n_threads``.
+    """Learn the chains, which differ by their seeds, side by side on ``n_threads``."""
+
+    def learn(number: int, key: Key, backend: Backend, follow: OnSweep | None) -> Member:
+        return learn_member(key, task, coder, backend, follow)
+
+    return run_chains(learn, task, n_threads, on_sweep)
+
+
+Learned = TypeVar("Learned")
+
+
+def run_chains(
+    learn: Callable[[int, Key, Backend, OnSweep | None], Learned],
+    task: Task,
+    n_threads: int,
+    on_sweep: Callable[[int, SweepRecord], None] | None = None,
+) -> list[Learned]:
+    """Call ``learn`` with number, key, backend and follower of every chain, side by side.
 
     Whole rounds run one chain a thread; what is left over shares the threads. The results are
     the same for any number of threads.
     """
 
-    def learn(run: tuple[int, int]) -> Member:
+    def learn_one(run: tuple[int, int]) -> Learned:
         number, threads = run
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
         key, backend = make_key(task.seed, FIRST_CHAIN + number), make_backend(task.device, threads)
         with backend.lane():
-            return learn_member(key, task, coder, backend, follow)
+            return learn(number, key, backend, follow)
 
     n_threads = _n_lanes(task, n_threads)
     n_left = task.n_chains % n_threads
     n_whole = task.n_chains - n_left
-    members = run_blocks(learn, [(number, 1) for number in range(n_whole)], n_threads)
+    learned = run_blocks(learn_one, [(number, 1) for number in range(n_whole)], n_threads)
     if n_left:
         shared = [(n_whole + i, max(n_threads // n_left, 1)) for i in range(n_left)]
-        members += run_blocks(learn, shared, n_left)
-    return members
+        learned += run_blocks(learn_one, shared, n_left)
+    return learned
 
 
 def _n_lanes(task: Task, n_threads: int) -> int:

@@ -42,7 +42,7 @@ class AtomPrior:
 
     @cached_property
     def terms(self) -> PriorTerms:
-        """What the density needs of a precision that is an array: found once, it costs n_atoms^3."""
+        """What the density needs of a precision that is an array: found once, at n_atoms^3."""
         factor = cholesky(self.precision, lower=True, check_finite=False)
         determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
         if self.natural_mean is None:
@@ -63,7 +63,7 @@ class AtomPrior:
         return AtomPrior(grown, None if mean is None else np.pad(mean, ((0, n_new), (0, 0))))
 
     def forget(self, factor: float, precision: float) -> AtomPrior:
-        """Prior in which all that was learned beyond N(0, I / precision) counts ``factor`` times."""
+        """Let what was learned beyond N(0, I / precision) count ``factor`` times."""
         assert isinstance(self.precision, np.ndarray)
         weaker = factor * self.precision
         weaker.flat[:: len(weaker) + 1] += (1.0 - factor) * precision
@@ -78,13 +78,14 @@ class AtomPrior:
         own, across = self.precision[np.ix_(dropped, dropped)], self.precision[dropped][:, kept]
         link = np.linalg.solve(own, across).T
         precision = self.precision[np.ix_(kept, kept)] - link @ across
-        mean = self.natural_mean
+        mean = own_mean = self.natural_mean
         if mean is not None:
-            mean = mean[kept] - link @ mean[dropped]
+            own_mean = mean[dropped]
+            mean = mean[kept] - link @ own_mean
         marginal = AtomPrior(precision, mean)
         if "terms" in vars(self):  # those of a marginal follow from those of the whole
-            part = AtomPrior(own, None if mean is None else self.natural_mean[dropped])
-            vars(marginal)["terms"] = PriorTerms(
+            part = AtomPrior(own, own_mean)
+            marginal.__dict__["terms"] = PriorTerms(
                 self.terms.log_determinant - part.terms.log_determinant,
                 self.terms.mean_square - part.terms.mean_square,
             )

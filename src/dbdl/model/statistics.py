@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
+Numbers = NDArray[Any]
 
 
 class _Addable:
@@ -86,10 +87,10 @@ class SeenSums(_Addable):
         Squared residuals of the class's rows, over the atoms as they were then.
     """
 
-    n_rows: Floats
-    count: Floats
+    n_rows: Numbers
+    count: Numbers
     energy: Floats
-    n_strengths: Floats
+    n_strengths: Numbers
     strength_square: Floats
     residual_square: Floats
 
