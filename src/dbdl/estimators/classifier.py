@@ -31,6 +31,7 @@ from dbdl.learn.online import (
     choose_on_left_out_rows,
     choose_on_new_rows,
     in_order,
+    later_sweeps,
     learn_batch,
     pool,
     take_batch,
@@ -329,10 +330,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        Each chain goes on for ``n_sweeps`` sweeps over the rows of the batch alone: of earlier
-        rows it remembers sums, whose size does not grow with the number of batches. Rows that the
-        dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all (5000 if
-        None). The first batch is learned as `fit` does.
+        The first batch is learned as `fit` does. With later ones each chain goes on for a quarter
+        of ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows it remembers sums,
+        whose size does not grow with the number of batches. Rows that the dictionary explains
+        badly become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
 
         The coder and the temperature are chosen on the rows of the batch before they are learned,
         or, where it brings new classes, on rows left out by short pilot chains; what earlier
@@ -344,8 +345,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         y : array-like of shape (n_samples,)
             Classes may be missing from a batch, and new ones may come with any batch.
         classes : array-like of shape (n_classes,), default=None
-            Classes to know of from now on, whether or not the batch has rows of them. Not
-            needed: without it, classes are known once they come.
+            Classes to know of from now on, whether or not the batch has rows of them; until
+            rows come, their scores are 0. Not needed: without it, classes are known once they
+            come.
 
         Returns
         -------
@@ -367,7 +369,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self._say_if_compiling()
         n_threads = resolve_n_jobs(self.n_jobs)
         n_chains = self.n_chains if first else len(before.chains)
-        progress = FitProgress(self, n_chains, self.n_sweeps, self.verbose)
+        n_sweeps = self.n_sweeps if first else later_sweeps(self.n_sweeps)
+        progress = FitProgress(self, n_chains, n_sweeps, self.verbose)
         state, batch = take_batch(before, X, y)
         task = self._choose_online(before, state, batch, n_chains, n_threads)
         state, members = learn_batch(

@@ -15,7 +15,7 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.learn.chain import LearnedChain, learn_chain
 from dbdl.learn.ensemble import publish_member
-from dbdl.learn.online import learn_rows, remember, take_batch
+from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -168,9 +168,10 @@ n_atom_draws, forgetting, normalize, device, n_jobs, random_state, verbose
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        The chain goes on for ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows
-        it remembers sums. Rows that the dictionary explains badly become new atoms, up to
-        ``n_initial_atoms`` in all (5000 if None). The first batch is learned as `fit` does.
+        The first batch is learned as `fit` does. With later ones the chain goes on for a quarter
+        of ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows it remembers sums.
+        Rows that the dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all
+        (5000 if None).
 
         Parameters
         ----------
@@ -186,7 +187,8 @@ n_atom_draws, forgetting, normalize, device, n_jobs, random_state, verbose
         X = self._rows(X, reset=not before.chains)
         self._check_not_all_zero(X)
         self._say_if_compiling()
-        progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
+        n_sweeps = later_sweeps(self.n_sweeps) if before.chains else self.n_sweeps
+        progress = FitProgress(self, 1, n_sweeps, self.verbose)
         state, batch = take_batch(before, X, np.zeros(len(X), dtype=np.int64))
         settings, backend = self._chain_settings(), self._backend()
         learned, known = learn_rows(

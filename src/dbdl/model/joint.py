@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
+from dbdl.model.conditionals import (
+    noise_precision_posterior,
+    selection_posterior,
+    strength_precision_posterior,
+)
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.state import Parameters
-from dbdl.model.statistics import UsageSums
+from dbdl.model.statistics import SeenSums, UsageSums
 
 Floats = NDArray[np.floating[Any]]
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -142,13 +147,21 @@ def draw_from_prior(
     *,
     noise_per_class: bool = False,
 ) -> PriorDraw:
-    """Draw parameters, codes and data from the model (eq. 6)."""
+    """Draw parameters, codes and data from the model (eq. 6).
+
+    Where the priors hold sums of earlier rows, parameters are drawn given these.
+    """
     n_classes, n_atoms = int(class_of_row.max()) + 1, priors.n_atoms
-    strength_precision = rng.gamma(priors.strength_shape, 1 / priors.strength_rate, n_classes)
-    noise_precision = rng.gamma(
-        priors.noise_shape, 1 / priors.noise_rate, n_classes if noise_per_class else 1
-    )
-    probability = rng.beta(priors.beta_a, priors.beta_b, (n_classes, n_atoms))
+    seen = priors.seen or SeenSums.none(n_classes, n_atoms)
+    strengths = strength_precision_posterior(seen.n_strengths, seen.strength_square, priors)
+    n_values, square = seen.n_rows * n_features, seen.residual_square
+    if not noise_per_class:
+        n_values, square = n_values.sum(keepdims=True), square.sum(keepdims=True)
+    noise = noise_precision_posterior(n_values, square, priors)
+    selection = selection_posterior(seen.count, seen.n_rows, priors)
+    strength_precision = rng.gamma(strengths.shape, 1 / strengths.rate)
+    noise_precision = rng.gamma(noise.shape, 1 / noise.rate)
+    probability = rng.beta(selection.a, selection.b)
     probability = np.clip(probability, 1e-300, 1 - 1e-16)
     parameters = Parameters(
         atoms=draw_atoms_from_prior(rng, n_atoms, n_features, priors.atoms),
@@ -159,8 +172,8 @@ def draw_from_prior(
     )
     shape = (len(class_of_row), n_atoms)
     usage = rng.random(shape) < probability[class_of_row]
-    strengths = rng.standard_normal(shape) / np.sqrt(strength_precision[class_of_row])[:, None]
-    codes = usage * strengths
+    scale = 1.0 / np.sqrt(strength_precision[class_of_row])[:, np.newaxis]
+    codes = usage * (rng.standard_normal(shape) * scale)
     return PriorDraw(parameters, codes, draw_data(rng, class_of_row, parameters, codes))
 
 

@@ -95,6 +95,12 @@ class SeenSums(_Addable):
     residual_square: Floats
 
     @staticmethod
+    def none(n_classes: int, n_atoms: int) -> SeenSums:
+        """Sums over no row."""
+        shapes = (n_classes, (n_classes, n_atoms), n_atoms, n_classes, n_classes, n_classes)
+        return SeenSums(*(np.zeros(shape) for shape in shapes))
+
+    @staticmethod
     def of(sums: UsageSums, n_rows: NDArray[np.int64]) -> SeenSums:
         """Sums of a batch, to be held."""
         return SeenSums(
