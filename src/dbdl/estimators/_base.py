@@ -74,10 +74,12 @@ class DictionaryEstimator(
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):
-            raise ValueError(
-                f"this {type(self).__name__} was fitted by fit, which keeps no sums to go on from. "
-                "Learn all rows by partial_fit (on one batch it does what fit does), or call it "
-                "on a new estimator."
+            warnings.warn(
+                f"this {type(self).__name__} was fitted by fit, which keeps no sums to go on from: "
+                "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
+                "fit does.",
+                UserWarning,
+                stacklevel=4,
             )
         return begin(self._seed())
 
