@@ -51,7 +51,7 @@ from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
 Classes = NDArray[np.int64]
 
 #: A row is explained badly where matching pursuit over the present atoms leaves more of its
-#: squared norm than this.
+#: squared norm than this. Chosen on training rows left out: docs/online.md.
 BADLY_EXPLAINED = 0.01
 #: Part of ``n_sweeps`` that a batch after the first is swept, but `LEAST_SWEEPS` at least. Old
 #: atoms take part in the sweeps of every batch. With all of ``n_sweeps`` in each they are taken
