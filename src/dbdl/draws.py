@@ -357,12 +357,16 @@ def fill_logit_betas(key, place, births, sweep, a, b, out):
 
 
 def uniforms(
-    key: Key, site: int, places: NDArray[np.int64] | int, births: NDArray[np.int64] | int
+    key: Key,
+    site: int,
+    places: NDArray[np.int64] | int,
+    births: NDArray[np.int64] | int,
+    sweep: int = 0,
 ) -> NDArray[np.float64]:
-    """Return uniforms for places and births, of which one may be a number, before any sweep."""
+    """Return uniforms for places and births, of which one may be a number."""
     places, births = np.broadcast_arrays(places, births)
     out = np.empty(places.shape)
-    fill_uniforms(key, int(site), places.astype(np.int64), births.astype(np.int64), 0, out)
+    fill_uniforms(key, int(site), places.astype(np.int64), births.astype(np.int64), sweep, out)
     return out
 
 

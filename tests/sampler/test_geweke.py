@@ -1,6 +1,6 @@
 """The sampler leaves the joint distribution of the model in place, and errors would show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -18,10 +18,14 @@ from geweke import (
 from dbdl.backends import reference
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
+from dbdl.draws import make_key
+from dbdl.learn.online import absorb
 from dbdl.model import codes as model_codes
 from dbdl.model import conditionals
 from dbdl.model.conditionals import Beta, Gamma, Normal
+from dbdl.model.joint import draw_from_prior
 from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.state import Codes, State
 from dbdl.sampler import gibbs
 from dbdl.sampler.gibbs import Options
 
@@ -55,6 +59,27 @@ PRIORS = {
 }
 
 
+def prior_from_a_batch(noise_per_class):
+    """The posterior after a batch of rows: what partial_fit starts from."""
+    rng, backend = np.random.default_rng(7), NumbaBackend()
+    options = Options("collapsed", noise_per_class=noise_per_class)
+    class_of_row = np.array([0, 0, 1, 0])
+    start = draw_from_prior(
+        rng, class_of_row, N_FEATURES, PRIORS["dependent"], noise_per_class=noise_per_class
+    )
+    data = backend.place(start.X, class_of_row)
+    state = State(start.parameters, Codes.from_dense(start.codes), 0)
+    for _ in range(5):
+        state, _ = gibbs.step(make_key(7), state, data, PRIORS["dependent"], options, backend)
+    return absorb(PRIORS["dependent"], state, data, backend)
+
+
+PRIORS |= {
+    "from a batch": prior_from_a_batch(noise_per_class=False),
+    "from a batch, noise per class": prior_from_a_batch(noise_per_class=True),
+}
+
+
 @cache
 def independent_draws(atoms, noise_per_class):
     return draw_from_the_prior(PRIORS[atoms], noise_per_class, N_DRAWS, seed=0)
@@ -79,6 +104,13 @@ def scores(options, backend, *, atoms="independent", seed, n_steps):
             Options("collapsed", noise_per_class=True, strengths_counted="all"),
         ),
         (NumbaBackend(), "dependent", Options("collapsed")),
+        (NumbaBackend(), "from a batch", Options("collapsed")),
+        (NumbaBackend(), "from a batch", Options("paper", strengths_counted="all")),
+        (
+            NumbaBackend(),
+            "from a batch, noise per class",
+            Options("collapsed", noise_per_class=True),
+        ),
         (ReferenceBackend(), "independent", Options("paper", noise_per_class=True)),
         (ReferenceBackend(), "dependent", Options("collapsed", strengths_counted="all")),
     ],
@@ -180,6 +212,19 @@ class StaleBackend(NumbaBackend):
 def test_an_error_in_a_backend_would_show():
     options = Options("collapsed", noise_per_class=True)
     found = scores(options, StaleBackend(), seed=4, n_steps=1_000)
+    assert largest(found)[0] > SMALLEST_BY_ERROR
+
+
+@pytest.mark.parametrize(
+    ("field", "factor"),
+    [("count", 0.0), ("n_rows", 3.0), ("strength_square", 0.0), ("residual_square", 0.2)],
+)
+def test_a_wrong_sum_of_the_batch_that_the_prior_came_from_would_show(field, factor):
+    name, options = "from a batch", Options("collapsed")
+    seen = PRIORS[name].seen
+    wrong = replace(PRIORS[name], seen=replace(seen, **{field: factor * getattr(seen, field)}))
+    sampler = Sampler(wrong, options, NumbaBackend())
+    found = z_scores(independent_draws(name, False), draw_by_steps(sampler, 1_000, seed=6))
     assert largest(found)[0] > SMALLEST_BY_ERROR
 
 

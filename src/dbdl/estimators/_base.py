@@ -31,10 +31,11 @@ from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
+from dbdl.learn.online import OnlineState, begin
 from dbdl.learn.resume import FitMemory, Identity, Keeper, deciding, fingerprint, open_keeper
 from dbdl.model.state import Floats
 from dbdl.model.statistics import SUM_ROWS
-from dbdl.rows.lazy import LazyRows, lazy_rows
+from dbdl.rows.lazy import LazyRows, in_memory, lazy_rows
 from dbdl.rows.readers import is_dask
 
 logger = logging.getLogger("dbdl")
@@ -56,6 +57,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "beta_size": [StrOptions({"start", "current"})],
     "least_energy": [Interval(Real, 0, None, closed="left")],
     "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
+    "forgetting": [Interval(Real, 0, 1, closed="right")],
     "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
     "normalize": ["boolean"],
     "device": [str],
@@ -74,17 +76,20 @@ class DictionaryEstimator(
     """Base of the estimators: everything but what is learned from labels."""
 
     chains_: list[Member]
+    online_: OnlineState
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
         """Rows as `RowEstimator` has them, or rows that are read in parts (to learn from)."""
         lazy = lazy_rows(X, normalize=self.normalize) if reset else None
-        return super()._rows(X, reset=reset) if lazy is None else self._note(lazy)
+        return super()._rows(in_memory(X), reset=reset) if lazy is None else self._note(lazy)
 
-    def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        """Rows to learn from, as `_rows`, and their labels."""
-        lazy = lazy_rows(X, normalize=self.normalize)
+    def _labelled_rows(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+    ) -> tuple[Any, NDArray[Any]]:
+        """Rows to learn from, as `_rows`, and their labels; a batch (not ``reset``) is read."""
+        lazy = lazy_rows(X, normalize=self.normalize) if reset else None
         if lazy is None:
-            return super()._labelled_rows(X, y)
+            return super()._labelled_rows(in_memory(X), y, reset=reset)
         labels = column_or_1d(y.compute() if is_dask(y) else y, warn=True)  # type: ignore[union-attr]
         assert_all_finite(labels, input_name="y")
         check_consistent_length(lazy, labels)
@@ -163,6 +168,20 @@ class DictionaryEstimator(
         if isinstance(state.get("checkpoint"), os.PathLike):  # files of models hold words
             state = {**state, "checkpoint": os.fspath(state["checkpoint"])}
         return state
+
+    def _state_to_go_on_from(self) -> OnlineState:
+        """What is remembered of earlier batches, or the state before the first."""
+        if hasattr(self, "online_"):
+            return self.online_
+        if hasattr(self, "chains_"):
+            warnings.warn(
+                f"this {type(self).__name__} was fitted by fit, which keeps no sums to go on from: "
+                "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
+                "fit does.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return begin(self._seed())
 
     def _fixed_n_nonzero(self, n_features: int) -> int:
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""

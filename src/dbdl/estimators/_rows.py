@@ -34,9 +34,11 @@ class RowEstimator(BaseEstimator):
         """Validated rows in the order of C, scaled to unit norm where asked for."""
         return self._scaled(validate_data(self, X, reset=reset, **ROW_FORMAT))
 
-    def _labelled_rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+    def _labelled_rows(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+    ) -> tuple[Floats, NDArray[Any]]:
         """Rows to learn from, as `_rows`, and their labels."""
-        rows, labels = validate_data(self, X, y, **ROW_FORMAT)
+        rows, labels = validate_data(self, X, y, reset=reset, **ROW_FORMAT)
         return self._scaled(rows), labels
 
     def _check_not_all_zero(self, X: Floats) -> None:
@@ -83,7 +85,9 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         """
         check_is_fitted(self)
         scores = self.decision_function(X)
-        number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        # One class is all that partial_fit may know so far.
+        binary = scores.ndim == 1 and len(self.classes_) == 2
+        number = (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
         return self.classes_[number]
 
     @by_blocks
@@ -100,6 +104,8 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         """
         check_is_fitted(self)
         scores = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(scores), 1))
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros(len(scores)), scores])
         return to_probabilities(scores, 1.0 / self.temperature_)

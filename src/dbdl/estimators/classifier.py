@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
@@ -20,15 +21,30 @@ from dbdl.estimators._rows import ScoreClassifier
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
+    Member,
     Task,
     choose_on_held_out_rows,
     learn_ensemble,
 )
-from dbdl.learn.held_out import SELECTIONS, Coder, every_coder, lengths_for
+from dbdl.learn.held_out import SELECTIONS, Coder, HeldOutChoice, every_coder, lengths_for
+from dbdl.learn.online import (
+    Batch,
+    OnlineState,
+    choose_on_left_out_rows,
+    choose_on_new_rows,
+    in_order,
+    later_sweeps,
+    learn_batch,
+    pool,
+    take_batch,
+)
 from dbdl.learn.resume import Choice, Keeper
 from dbdl.model.state import Floats
-from dbdl.rows.lazy import LazyRows
+from dbdl.rows.lazy import LazyRows, in_memory
 from dbdl.sampler.run import Trace
+
+#: Kinds of label atoms that follow from sums over rows, so that a batch can add to them.
+ONLINE_CLASSIFIERS = ("ridge", "recoded")
 
 
 class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
@@ -104,6 +120,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Non-zeros of the codes that a chain starts from. Few make sparser chains.
     n_atom_draws : int, default=0
         Publish the mean of so many draws of the atoms; 0 publishes their posterior mean.
+    forgetting : float, default=1.0
+        How much of what earlier batches taught counts at each new batch of `partial_fit`; 1
+        forgets nothing, 0.9 lets a row count 0.9 after one batch, 0.81 after two.
     normalize : bool, default=True
         Scale rows to unit norm first. The default precisions make sense for unit rows only.
     device : str, default="cpu"
@@ -149,6 +168,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
         Each chain's own atoms, probabilities, label atoms and trace.
+    online_ : OnlineState
+        What `partial_fit` remembers of the rows it has seen; `fit` keeps none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -211,6 +232,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         least_energy: float = 0.05,
         n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
+        forgetting: float = 1.0,
         normalize: bool = True,
         device: str = "cpu",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -244,6 +266,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.least_energy = least_energy
         self.n_start_nonzero = n_start_nonzero
         self.n_atom_draws = n_atom_draws
+        self.forgetting = forgetting
         self.normalize = normalize
         self.device = device
         self.checkpoint = checkpoint
@@ -327,23 +350,117 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self._say_if_compiling()
         n_threads = resolve_n_jobs(self.n_jobs)
         progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
-        task = replace(self._choose(rows, class_of_row, n_threads, keeper), engine=engine)
+        seed = self._seed() if keeper is None else keeper.identity.seed
+        task = self._choose(seed, rows, class_of_row, len(self.classes_), n_threads, keeper)
+        task = replace(task, engine=engine)
         members = learn_ensemble(task, self._coder(), n_threads, progress, keeper)
-        self._publish(members)
+        self.__dict__.pop("online_", None)
+        self._publish_members(members)
         self._remember(keeper)
+        progress.end()
+        return self
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn a batch, with the posterior after earlier batches as the prior.
+
+        The first batch is learned as `fit` does. With later ones each chain goes on for a quarter
+        of ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows it remembers sums,
+        whose size does not grow with the number of batches. Rows that the dictionary explains
+        badly become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
+
+        The coder and the temperature are chosen on the rows of the batch before they are learned,
+        or, where it brings new classes, on rows left out by short pilot chains; what earlier
+        batches said counts half at each batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes may be missing from a batch, and new ones may come with any batch.
+        classes : array-like of shape (n_classes,), default=None
+            Classes to know of from now on, whether or not the batch has rows of them; until
+            rows come, their scores are 0. Not needed: without it, classes are known once they
+            come.
+
+        Returns
+        -------
+        self : DBDLClassifier
+        """
+        if self.classifier not in ONLINE_CLASSIFIERS:
+            raise ValueError(
+                f"partial_fit needs classifier to be one of {ONLINE_CLASSIFIERS}, got "
+                f"{self.classifier!r}: label atoms of other kinds do not follow from sums over "
+                "earlier rows."
+            )
+        before = self._state_to_go_on_from()
+        first = not before.chains
+        rows, labels = self._labelled_rows(in_memory(X), y, reset=first)
+        check_classification_targets(labels)
+        self._check_not_all_zero(rows)
+        known = np.empty(0, labels.dtype) if first else self.classes_
+        all_classes = known_classes(known, labels, classes)
+        self._say_if_compiling()
+        n_threads = resolve_n_jobs(self.n_jobs)
+        n_chains = self.n_chains if first else len(before.chains)
+        n_sweeps = self.n_sweeps if first else later_sweeps(self.n_sweeps)
+        progress = FitProgress(self, n_chains, n_sweeps, self.verbose)
+        state, batch = take_batch(before, rows, labels)
+        task = self._choose_online(before, state, batch, n_chains, n_threads)
+        state, members = learn_batch(
+            state, batch, task, self._coder(), self.forgetting, n_threads, progress
+        )
+        self.classes_, self.online_ = all_classes, state
+        place, priors = np.searchsorted(all_classes, state.labels), state.chains[0].priors
+        never = priors.beta_a / (priors.beta_a + priors.beta_b)
+        self._publish_members([in_order(m, place, len(all_classes), never) for m in members])
+        progress.end()
+        return self
+
+    def _choose_online(
+        self, before: OnlineState, state: OnlineState, batch: Batch, n_chains: int, n_threads: int
+    ) -> Task:
+        """Choose coder and temperature for a batch; how it is learned."""
+        data, n_classes = batch.data, len(state.labels)
+        if not before.chains and n_classes > 1:
+            return self._choose(state.seed, data.X, data.class_of_row, n_classes, n_threads)
+        task = self._task(state.seed, data.X, data.class_of_row, n_classes, 1.0)
+        task = replace(task, n_chains=n_chains)
+        coders = self._coders(data.n_features)
+        if not before.chains:  # one class: nothing to choose by
+            self._use(coders, None)
+            return task
+        if self.classifier == "recoded":  # label atoms are for one coder
+            coders = [self._coder()]
+        if len(before.labels) < n_classes:
+            found = choose_on_left_out_rows(state, batch, task, coders, self.forgetting, n_threads)
+        else:
+            place = np.searchsorted(self.classes_, state.labels)
+            found = choose_on_new_rows(
+                self.chains_, data.X, place[data.class_of_row], coders, self.device, n_threads
+            )
+        pooled = pool(self.held_out_, found)
+        if pooled is not None:
+            self._use(coders, pooled)
+        return task
+
+    def _publish_members(self, members: list[Member]) -> None:
+        """Set the fitted arrays."""
+        self._publish(members)
         self.selection_probability_ = np.hstack([m.selection_probability for m in members])
-        label_atoms = np.concatenate([m.label_atoms for m in members]) / self.n_chains
+        label_atoms = np.concatenate([m.label_atoms for m in members]) / len(members)
         if len(self.classes_) == 2:
             label_atoms = label_atoms[:, 1:] - label_atoms[:, :1]
         self.label_atoms_ = label_atoms
         self.trace_ = Trace.stack([m.trace for m in members])
-        progress.end()
-        return self
 
     def _choose(
         self,
+        seed: int,
         X: Floats | LazyRows,
         class_of_row: NDArray[np.int64],
+        n_classes: int,
         n_threads: int,
         keeper: Keeper | None = None,
     ) -> Task:
@@ -352,22 +469,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         weights: tuple[Any, ...] = (self.label_weight,)
         if self.label_weight == "auto":
             weights = LABEL_WEIGHTS if self.classifier == "joint" else LABEL_WEIGHTS[:1]
-        kind: Any = self.classifier
-        seed = self._seed() if keeper is None else keeper.identity.seed
-        settings = self._chain_settings()
-        tasks = [
-            Task(
-                seed,
-                X,
-                class_of_row,
-                len(self.classes_),
-                settings,
-                LabelSettings(kind, self.penalty, weight),
-                self.n_chains,
-                self.device,
-            )
-            for weight in weights
-        ]
+        tasks = [self._task(seed, X, class_of_row, n_classes, weight) for weight in weights]
         choice = None if keeper is None else keeper.choice
         if choice is None:
             choices = [choose_on_held_out_rows(task, coders, n_threads) for task in tasks]
@@ -376,13 +478,30 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             choice = Choice(best, choices[best])
             if keeper is not None:
                 keeper.keep_choice(choice)
-        self.held_out_ = choice.held_out
-        if self.held_out_ is None:  # every class has one row: nothing can be left out
+        self._use(coders, choice.held_out)
+        return tasks[choice.task]
+
+    def _task(
+        self,
+        seed: int,
+        X: Floats | LazyRows,
+        class_of_row: NDArray[np.int64],
+        n_classes: int,
+        weight: Any,
+    ) -> Task:
+        kind: Any = self.classifier
+        labels = LabelSettings(kind, self.penalty, weight)
+        settings = self._chain_settings()
+        return Task(seed, X, class_of_row, n_classes, settings, labels, self.n_chains, self.device)
+
+    def _use(self, coders: list[Coder], choice: HeldOutChoice | None) -> None:
+        """Use the coder and the temperature that held-out rows chose."""
+        self.held_out_ = choice
+        if choice is None:  # every class has one row: nothing can be left out
             chosen, self.temperature_ = coders[len(coders) // 2], 1.0
         else:
-            chosen, self.temperature_ = self.held_out_.coder, 1.0 / self.held_out_.sharpness
+            chosen, self.temperature_ = choice.coder, 1.0 / choice.sharpness
         self.selection_, self.n_nonzero_, self.path_average_ = chosen
-        return tasks[choice.task]
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""
@@ -409,3 +528,22 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """
         scores = self.transform(X) @ self.label_atoms_
         return scores.ravel() if scores.shape[1] == 1 else scores
+
+
+def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
+    """Classes known after a batch, sorted: those before, those named, and those that came."""
+    parts = [known, np.unique(y)]
+    if classes is not None:
+        named = np.unique(np.asarray(classes))
+        if not len(known) and not np.isin(parts[1], named).all():
+            raise ValueError(
+                f"y has classes {parts[1][~np.isin(parts[1], named)]} that classes does not name: "
+                f"{named}. Name all of them, or pass no classes: new ones may come at any time."
+            )
+        parts.append(named)
+    parts = [part for part in parts if len(part)]
+    if len({part.dtype.kind in "OUST" for part in parts}) > 1:
+        raise ValueError(
+            f"classes are numbers in one place and strings in another: {parts}. Use one kind."
+        )
+    return np.unique(np.concatenate(parts))

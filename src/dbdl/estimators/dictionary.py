@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,9 @@ from dbdl.backends import make_backend
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
-from dbdl.learn.ensemble import learn_without_labels
+from dbdl.learn.ensemble import Member, learn_without_labels, publish_without_labels
+from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
+from dbdl.rows.lazy import in_memory
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -44,7 +47,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         Rule of matching pursuit.
     scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
 atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
-n_atom_draws, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
+n_atom_draws, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
 random_state, verbose
         As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is the
         whole of the rows.
@@ -59,6 +62,8 @@ random_state, verbose
     n_nonzero_ : int
     trace_ : Trace
         Records of every sweep; each field has shape (n_sweeps,).
+    online_ : OnlineState
+        What `partial_fit` remembers of the rows it has seen; `fit` keeps none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -98,6 +103,7 @@ random_state, verbose
         least_energy: float = 0.05,
         n_start_nonzero: int = 10,
         n_atom_draws: int = 0,
+        forgetting: float = 1.0,
         normalize: bool = True,
         device: str = "cpu",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -125,6 +131,7 @@ random_state, verbose
         self.least_energy = least_energy
         self.n_start_nonzero = n_start_nonzero
         self.n_atom_draws = n_atom_draws
+        self.forgetting = forgetting
         self.normalize = normalize
         self.device = device
         self.checkpoint = checkpoint
@@ -166,14 +173,61 @@ random_state, verbose
             lambda record: progress(0, record),
             None if keeper is None else keeper.chain(0),
         )
-        self._publish([member])
+        self.__dict__.pop("online_", None)
+        self._publish_member(member)
         self._remember(keeper)
+        progress.end()
+        return self
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Learn a batch, with the posterior after earlier batches as the prior.
+
+        The first batch is learned as `fit` does. With later ones the chain goes on for a quarter
+        of ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows it remembers sums.
+        Rows that the dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all
+        (5000 if None).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : BetaProcessDictionary
+        """
+        before = self._state_to_go_on_from()
+        rows = self._rows(in_memory(X), reset=not before.chains)
+        self._check_not_all_zero(rows)
+        self._say_if_compiling()
+        n_sweeps = later_sweeps(self.n_sweeps) if before.chains else self.n_sweeps
+        progress = FitProgress(self, 1, n_sweeps, self.verbose)
+        state, batch = take_batch(before, rows, np.zeros(len(rows), dtype=np.int64))
+        settings, backend = self._chain_settings(), self._backend()
+        learned, known = learn_rows(
+            make_key(state.seed),
+            before.chains[0] if before.chains else None,
+            batch,
+            settings,
+            self.forgetting,
+            backend,
+            lambda record: progress(0, record),
+        )
+        self.online_ = replace(state, chains=[remember(learned, known, None, settings, backend)])
+        self._publish_member(publish_without_labels(learned))
+        progress.end()
+        return self
+
+    def _publish_member(self, member: Member) -> None:
+        """Set the fitted arrays."""
+        self._publish([member])
         self.selection_probability_ = member.selection_probability[0]
         self.trace_ = trace = member.trace
         self.selection_, self.path_average_ = self.selection, False
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:
-            self.n_nonzero_ = self._fixed_n_nonzero(rows.shape[1])
-        progress.end()
-        return self
+            self.n_nonzero_ = self._fixed_n_nonzero(self.n_features_in_)

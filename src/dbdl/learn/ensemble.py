@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
 from dbdl.learn.held_out import Coder, Fold, HeldOutChoice, choose, stratified_folds
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.model.state import Floats
-from dbdl.rows.lazy import LazyRows
+from dbdl.rows.lazy import LazyRows, SomeRows
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import Snapshot, SweepRecord, Trace
 
@@ -79,7 +79,7 @@ class Task:
     """
 
     seed: int
-    X: Floats | LazyRows
+    X: Floats | LazyRows | SomeRows
     class_of_row: Classes
     n_classes: int
     settings: ChainSettings
@@ -176,11 +176,16 @@ def learn_without_labels(
     going_on = {} if keeper is None else keeper.arguments
     one_class = np.zeros(len(X), dtype=np.int64)
     learned = learn_chain(key, X, one_class, settings, backend, on_sweep, **going_on)
-    no_labels = np.empty((len(learned.dictionary.atoms), 0))
-    member = publish_member(learned, learned.dictionary, no_labels)
+    member = publish_without_labels(learned)
     if keeper is not None:
         keeper.keep(Snapshot.take(learned.chain, backend), member)
     return member
+
+
+def publish_without_labels(learned: LearnedChain) -> Member:
+    """Put together what is published of a chain without labels."""
+    no_labels = np.empty((len(learned.dictionary.atoms), 0))
+    return publish_member(learned, learned.dictionary, no_labels)
 
 
 def publish_member(
@@ -243,10 +248,9 @@ def _learn(
     on_sweep: OnSweep | None = None,
     going_on: Mapping[str, Any] = MappingProxyType({}),
 ) -> _Learned:
+    X: Any = task.X
     if task.labels.kind != "joint":
-        chain = learn_chain(
-            key, task.X, task.class_of_row, task.settings, backend, on_sweep, **going_on
-        )
+        chain = learn_chain(key, X, task.class_of_row, task.settings, backend, on_sweep, **going_on)
         return _Learned(key, task, chain, chain.dictionary, None, backend)
     n_features, weight, settings = task.X.shape[1], task.labels.weight, task.settings
     rows = append_labels(np.asarray(task.X), task.class_of_row, task.n_classes, weight)
@@ -264,19 +268,51 @@ def choose_on_held_out_rows(
 
     Returns None where no row can be left out.
     """
+    if isinstance(task.X, LazyRows):
+        task = replace(task, X=task.X.remember(_pilot_rows(task)))
     n_sweeps = min(task.settings.n_sweeps, PILOT_SWEEPS)
     pilot = replace(task, settings=replace(task.settings, n_sweeps=n_sweeps))
-    folds = list(stratified_folds(make_key(task.seed), task.class_of_row, PILOT_FOLDS, PILOT_ROWS))
+
+    def learn(
+        key: Key, chain: int, rows: NDArray[np.int64], backend: Backend
+    ) -> tuple[Floats, list[NDArray[np.float64]]]:
+        learned = _learn(key, pilot.of_rows(rows), backend)
+        return learned.dictionary.atoms, learned.label_atoms(coders)
+
+    scored = score_left_out_rows(task, coders, learn, n_threads)
+    return None if scored is None else choose(coders, *scored)
+
+
+#: Learns from some rows with a key, as a chain's number; atoms, and label atoms for each coder.
+LearnPart = Callable[
+    [Key, int, NDArray[np.int64], Backend], tuple[Floats, list[NDArray[np.float64]]]
+]
+
+
+def _pilot_folds(task: Task) -> list[Fold]:
+    key = make_key(task.seed)
+    return list(stratified_folds(key, task.class_of_row, PILOT_FOLDS, PILOT_ROWS))
+
+
+def _pilot_rows(task: Task) -> NDArray[np.int64]:
+    """Return the numbers of all rows that pilot chains see or score."""
+    parts = [rows for fold in _pilot_folds(task) for rows in fold]
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+
+
+def score_left_out_rows(
+    task: Task, coders: Sequence[Coder], learn: LearnPart, n_threads: int
+) -> tuple[list[NDArray[np.float64]], Classes] | None:
+    """Scores (n_rows, n_classes) of rows by chains that never saw them, for each coder.
+
+    Returns the scores and the classes of these rows, or None where no row can be left out.
+    """
+    folds = _pilot_folds(task)
     if not folds:
         return None
-    few = len(task.X) <= FEW_ROWS
-    taking_part = np.union1d(folds[0].learn, folds[0].held_out)
-    pilot = pilot.of_rows(taking_part)
-    folds = [Fold(*(np.searchsorted(taking_part, rows) for rows in fold)) for fold in folds]
+    few = len(task.class_of_row) <= FEW_ROWS
     n_chains = min(task.n_chains, PILOT_CHAINS if few else PILOT_CHAINS_OF_MANY_ROWS)
     runs = [(number, chain) for number in range(len(folds)) for chain in range(n_chains)]
-
-    X = np.asarray(pilot.X)
 
     def score(run: tuple[int, int]) -> list[NDArray[np.float64]]:
         number, chain = run
@@ -284,18 +320,19 @@ def choose_on_held_out_rows(
         key = make_key(task.seed, 1 + number * PILOT_CHAINS + chain)
         backend = make_backend(task.device)
         with backend.lane():
-            learned = _learn(key, pilot.of_rows(fold.learn), backend)
-            atoms = learned.dictionary.atoms
-            codes = encode_rows(X[fold.held_out], atoms, None, coders, backend)
-            return [c @ w for c, w in zip(codes, learned.label_atoms(coders), strict=True)]
+            atoms, label_atoms = learn(key, chain, fold.learn, backend)
+            codes = encode_rows(task.X[fold.held_out], atoms, None, coders, backend)
+            return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 
     results = run_blocks(score, runs, _n_lanes(task, n_threads))
-    scores = [np.zeros((len(X), task.n_classes)) for _ in coders]
-    for (number, _), parts in zip(runs, results, strict=True):
-        for total, part in zip(scores, parts, strict=True):
-            total[folds[number].held_out] += part / n_chains
     rows = np.concatenate([fold.held_out for fold in folds])
-    return choose(coders, [s[rows] for s in scores], pilot.class_of_row[rows])
+    ends = np.cumsum([len(fold.held_out) for fold in folds])
+    scores = [np.zeros((len(rows), task.n_classes)) for _ in coders]
+    for (number, _), parts in zip(runs, results, strict=True):
+        own = slice(ends[number] - len(folds[number].held_out), ends[number])
+        for total, part in zip(scores, parts, strict=True):
+            total[own] += part / n_chains
+    return scores, task.class_of_row[rows]
 
 
 def learn_ensemble(
@@ -307,27 +344,47 @@ def learn_ensemble(
 ) -> list[Member]:
     """Learn the chains, which differ by their seeds, side by side on ``n_threads``.
 
-    Whole rounds run one chain a thread; what is left over shares the threads. The results are
-    the same for any number of threads, and for chains that go on from what a keeper has.
+    Chains go on from what a keeper has.
     """
 
-    def learn(run: tuple[int, int]) -> Member:
+    def learn(number: int, key: Key, backend: Backend, follow: OnSweep | None) -> Member:
+        kept = None if keeper is None else keeper.chain(number)
+        return learn_member(key, task, coder, backend, follow, kept)
+
+    return run_chains(learn, task, n_threads, on_sweep)
+
+
+Learned = TypeVar("Learned")
+
+
+def run_chains(
+    learn: Callable[[int, Key, Backend, OnSweep | None], Learned],
+    task: Task,
+    n_threads: int,
+    on_sweep: Callable[[int, SweepRecord], None] | None = None,
+) -> list[Learned]:
+    """Call ``learn`` with number, key, backend and follower of every chain, side by side.
+
+    Whole rounds run one chain a thread; what is left over shares the threads. The results are
+    the same for any number of threads.
+    """
+
+    def learn_one(run: tuple[int, int]) -> Learned:
         number, threads = run
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
         key = make_key(task.seed, FIRST_CHAIN + number)
         backend = make_backend(task.device, threads, task.engine)
         with backend.lane():
-            kept = None if keeper is None else keeper.chain(number)
-            return learn_member(key, task, coder, backend, follow, kept)
+            return learn(number, key, backend, follow)
 
     n_threads = _n_lanes(task, n_threads)
     n_left = task.n_chains % n_threads
     n_whole = task.n_chains - n_left
-    members = run_blocks(learn, [(number, 1) for number in range(n_whole)], n_threads)
+    learned = run_blocks(learn_one, [(number, 1) for number in range(n_whole)], n_threads)
     if n_left:
         shared = [(n_whole + i, max(n_threads // n_left, 1)) for i in range(n_left)]
-        members += run_blocks(learn, shared, n_left)
-    return members
+        learned += run_blocks(learn_one, shared, n_left)
+    return learned
 
 
 def _n_lanes(task: Task, n_threads: int) -> int:

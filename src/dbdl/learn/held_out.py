@@ -165,6 +165,8 @@ class HeldOutChoice:
         Inverse temperature for the chosen coder.
     n_rows : int
         Number of held-out rows.
+    every_sharpness : ndarray of shape (n_coders,)
+        Inverse temperature for each coder.
     """
 
     coders: tuple[Coder, ...]
@@ -173,6 +175,7 @@ class HeldOutChoice:
     best: int
     sharpness: float
     n_rows: int
+    every_sharpness: NDArray[np.float64]
 
     @property
     def coder(self) -> Coder:
@@ -194,4 +197,5 @@ def choose(coders: Sequence[Coder], scores: list[Scores], class_of_row: Classes)
         best=best,
         sharpness=sharpness[best],
         n_rows=len(class_of_row),
+        every_sharpness=np.array(sharpness),
     )

@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
+from dbdl.model.conditionals import (
+    noise_precision_posterior,
+    selection_posterior,
+    strength_precision_posterior,
+)
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.state import Parameters
-from dbdl.model.statistics import UsageSums
+from dbdl.model.statistics import SeenSums, UsageSums
 
 Floats = NDArray[np.floating[Any]]
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -26,6 +31,9 @@ def log_joint(
 ) -> float:
     """Log joint density of data, codes and parameters.
 
+    With earlier rows (``priors.seen``), of their usage, strengths and residuals too, as they were;
+    what those rows say of the atoms is in the prior of the atoms.
+
     The strengths of unused atoms are integrated out; the density of a selection probability is
     taken with respect to its logit, where it is bounded.
 
@@ -40,7 +48,8 @@ def log_joint(
         Whether there is one noise precision for each class, each with its own prior.
     """
     small = log_small_terms(parameters, sums, n_rows, priors, noise_per_class=noise_per_class)
-    return small + log_large_terms(parameters, sums, n_rows, priors)
+    total, n_total = priors.with_seen(sums), priors.n_rows(n_rows)
+    return small + log_large_terms(parameters, total, n_total, priors)
 
 
 def log_small_terms(
@@ -55,10 +64,10 @@ def log_small_terms(
     noise = parameters.noise_precision
     own_noise = noise if noise_per_class else noise[:1]
     n_features = parameters.atoms.shape[1]
+    n_strengths, n_rows = priors.n_strengths(sums), priors.n_rows(n_rows)
+    sums = priors.with_seen(sums)
     data = log_normal(n_rows * n_features, sums.residual_square, noise).sum()
-    strengths = log_normal(
-        sums.count.sum(axis=1), sums.strength_square, parameters.strength_precision
-    ).sum()
+    strengths = log_normal(n_strengths, sums.strength_square, parameters.strength_precision).sum()
     return float(
         data
         + strengths
@@ -72,7 +81,10 @@ def log_small_terms(
 def log_large_terms(
     parameters: Parameters, sums: UsageSums, n_rows: NDArray[np.int64], priors: Priors
 ) -> float:
-    """Log density of usage, selection probabilities and atoms: large arrays."""
+    """Log density of usage, selection probabilities and atoms: large arrays.
+
+    ``sums`` and ``n_rows`` are over all rows, those seen before included.
+    """
     return log_selection(parameters.selection_logit, sums.count, n_rows, priors) + log_atoms(
         parameters.atoms, priors.atoms
     )
@@ -109,17 +121,13 @@ def log_atoms(atoms: Floats, prior: AtomPrior) -> float:
     if not isinstance(prior.precision, np.ndarray):
         log_determinant = n_atoms * np.log(prior.precision)
         square = prior.precision * np.vdot(atoms, atoms)
-        mean = None if prior.natural_mean is None else prior.natural_mean / prior.precision
+        if prior.natural_mean is not None:
+            square += np.vdot(prior.natural_mean, prior.natural_mean) / prior.precision
     else:
-        log_determinant = np.linalg.slogdet(prior.precision)[1]
-        square = np.vdot(atoms, prior.precision @ atoms)
-        mean = (
-            None
-            if prior.natural_mean is None
-            else np.linalg.solve(prior.precision, prior.natural_mean)
-        )
-    if mean is not None:
-        square += np.vdot(mean - 2.0 * atoms, prior.natural_mean)
+        log_determinant, mean_square = prior.terms
+        square = np.vdot(atoms, prior.precision @ atoms) + mean_square
+    if prior.natural_mean is not None:
+        square -= 2.0 * np.vdot(atoms, prior.natural_mean)
     return float(0.5 * (n_features * (log_determinant - n_atoms * LOG_2PI) - square))
 
 
@@ -139,13 +147,21 @@ def draw_from_prior(
     *,
     noise_per_class: bool = False,
 ) -> PriorDraw:
-    """Draw parameters, codes and data from the model (eq. 6)."""
+    """Draw parameters, codes and data from the model (eq. 6).
+
+    Where the priors hold sums of earlier rows, parameters are drawn given these.
+    """
     n_classes, n_atoms = int(class_of_row.max()) + 1, priors.n_atoms
-    strength_precision = rng.gamma(priors.strength_shape, 1 / priors.strength_rate, n_classes)
-    noise_precision = rng.gamma(
-        priors.noise_shape, 1 / priors.noise_rate, n_classes if noise_per_class else 1
-    )
-    probability = rng.beta(priors.beta_a, priors.beta_b, (n_classes, n_atoms))
+    seen = priors.seen or SeenSums.none(n_classes, n_atoms)
+    strengths = strength_precision_posterior(seen.n_strengths, seen.strength_square, priors)
+    n_values, square = seen.n_rows * n_features, seen.residual_square
+    if not noise_per_class:
+        n_values, square = n_values.sum(keepdims=True), square.sum(keepdims=True)
+    noise = noise_precision_posterior(n_values, square, priors)
+    selection = selection_posterior(seen.count, seen.n_rows, priors)
+    strength_precision = rng.gamma(strengths.shape, 1 / strengths.rate)
+    noise_precision = rng.gamma(noise.shape, 1 / noise.rate)
+    probability = rng.beta(selection.a, selection.b)
     probability = np.clip(probability, 1e-300, 1 - 1e-16)
     parameters = Parameters(
         atoms=draw_atoms_from_prior(rng, n_atoms, n_features, priors.atoms),
@@ -156,8 +172,8 @@ def draw_from_prior(
     )
     shape = (len(class_of_row), n_atoms)
     usage = rng.random(shape) < probability[class_of_row]
-    strengths = rng.standard_normal(shape) / np.sqrt(strength_precision[class_of_row])[:, None]
-    codes = usage * strengths
+    scale = 1.0 / np.sqrt(strength_precision[class_of_row])[:, np.newaxis]
+    codes = usage * (rng.standard_normal(shape) * scale)
     return PriorDraw(parameters, codes, draw_data(rng, class_of_row, parameters, codes))
 
 

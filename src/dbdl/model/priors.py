@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from dbdl.model.statistics import SeenSums, UsageSums
 
 Floats = NDArray[np.floating[Any]]
+
+
+class PriorTerms(NamedTuple):
+    """Log determinant of a joint precision, and mean times natural mean, summed."""
+
+    log_determinant: float
+    mean_square: float
 
 
 @dataclass(frozen=True)
@@ -29,22 +40,56 @@ class AtomPrior:
     precision: float | Floats
     natural_mean: Floats | None = None
 
+    @cached_property
+    def terms(self) -> PriorTerms:
+        """What the density needs of a precision that is an array: found once, at n_atoms^3."""
+        factor = cholesky(self.precision, lower=True, check_finite=False)
+        determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
+        if self.natural_mean is None:
+            return PriorTerms(determinant, 0.0)
+        half = solve_triangular(factor, self.natural_mean, lower=True, check_finite=False)
+        return PriorTerms(determinant, float(np.vdot(half, half)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"precision": self.precision, "natural_mean": self.natural_mean}
+
+    def grow(self, n_new: int, precision: float) -> AtomPrior:
+        """Prior of these atoms and, behind them, of new ones from N(0, I / precision)."""
+        assert isinstance(self.precision, np.ndarray)
+        n_atoms = len(self.precision)
+        grown = np.pad(self.precision, (0, n_new))
+        grown[range(n_atoms, n_atoms + n_new), range(n_atoms, n_atoms + n_new)] = precision
+        mean = self.natural_mean
+        return AtomPrior(grown, None if mean is None else np.pad(mean, ((0, n_new), (0, 0))))
+
+    def forget(self, factor: float, precision: float) -> AtomPrior:
+        """Let what was learned beyond N(0, I / precision) count ``factor`` times."""
+        assert isinstance(self.precision, np.ndarray)
+        weaker = factor * self.precision
+        weaker.flat[:: len(weaker) + 1] += (1.0 - factor) * precision
+        return AtomPrior(weaker, None if self.natural_mean is None else factor * self.natural_mean)
+
     def keep(self, kept: NDArray[np.intp]) -> AtomPrior:
         """Prior of the atoms in ``kept`` alone: the others are integrated out."""
         if not isinstance(self.precision, np.ndarray):
             mean = None if self.natural_mean is None else self.natural_mean[kept]
             return AtomPrior(self.precision, mean)
         dropped = np.setdiff1d(np.arange(len(self.precision)), kept)
-        link = np.linalg.solve(
-            self.precision[np.ix_(dropped, dropped)], self.precision[np.ix_(dropped, kept)]
-        ).T
-        precision = (
-            self.precision[np.ix_(kept, kept)] - link @ self.precision[np.ix_(dropped, kept)]
-        )
-        mean = self.natural_mean
+        own, across = self.precision[np.ix_(dropped, dropped)], self.precision[dropped][:, kept]
+        link = np.linalg.solve(own, across).T
+        precision = self.precision[np.ix_(kept, kept)] - link @ across
+        mean = own_mean = self.natural_mean
         if mean is not None:
-            mean = mean[kept] - link @ mean[dropped]
-        return AtomPrior(precision, mean)
+            own_mean = mean[dropped]
+            mean = mean[kept] - link @ own_mean
+        marginal = AtomPrior(precision, mean)
+        if "terms" in vars(self):  # those of a marginal follow from those of the whole
+            part = AtomPrior(own, own_mean)
+            marginal.__dict__["terms"] = PriorTerms(
+                self.terms.log_determinant - part.terms.log_determinant,
+                self.terms.mean_square - part.terms.mean_square,
+            )
+        return marginal
 
 
 @dataclass(frozen=True)
@@ -63,6 +108,10 @@ class Priors:
         Gamma prior of the noise precision [e_o, f_o].
     atoms : AtomPrior
         Prior of the atoms [mu_ko = 0, Lambda_ko = lambda_ko I].
+    seen : SeenSums or None
+        Sums over earlier rows whose codes are held. They turn the priors of selection
+        probabilities and precisions into the posteriors that those rows led to: what is drawn is
+        drawn given all rows. (What they say of the atoms is in ``atoms``.)
     """
 
     usage_a: float
@@ -73,6 +122,7 @@ class Priors:
     noise_shape: float = 1e-6
     noise_rate: float = 1e-6
     atoms: AtomPrior = field(default_factory=lambda: AtomPrior(1.0))
+    seen: SeenSums | None = None
 
     def __post_init__(self) -> None:
         if self.n_atoms < 2:
@@ -81,7 +131,7 @@ class Priors:
                 "second parameter b_o (K - 1) / K of its Beta prior is 0"
             )
         for name, value in vars(self).items():
-            if name != "atoms" and not (np.isfinite(value) and value > 0):
+            if name not in ("atoms", "seen") and not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
     @property
@@ -96,4 +146,18 @@ class Priors:
 
     def keep(self, kept: NDArray[np.intp]) -> Priors:
         """Priors after dropping all atoms but ``kept``; K in the Beta prior stays as it was."""
-        return replace(self, atoms=self.atoms.keep(kept))
+        seen = None if self.seen is None else self.seen.keep(kept)
+        return replace(self, atoms=self.atoms.keep(kept), seen=seen)
+
+    def with_seen(self, sums: UsageSums) -> UsageSums:
+        """Sums of a batch and of the rows seen before it."""
+        return sums if self.seen is None else self.seen.with_batch(sums)
+
+    def n_strengths(self, sums: UsageSums) -> Floats:
+        """Strengths of used atoms in a batch and before it, (n_classes,)."""
+        own = sums.n_strengths.astype(np.float64)
+        return own if self.seen is None else self.seen.n_strengths + own
+
+    def n_rows(self, n_rows: NDArray[np.int64]) -> Any:
+        """Rows of each class in a batch and before it."""
+        return n_rows if self.seen is None else self.seen.n_rows + n_rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
+Numbers = NDArray[Any]
 
 
 class _Addable:
@@ -55,6 +56,90 @@ class UsageSums(_Addable):
     energy: Floats
     strength_square: Floats
     residual_square: Floats
+
+    @property
+    def n_strengths(self) -> NDArray[np.int64]:
+        """Strengths of used atoms, (n_classes,)."""
+        n_strengths: NDArray[np.int64] = self.count.sum(axis=1)
+        return n_strengths
+
+
+@dataclass(frozen=True)
+class SeenSums(_Addable):
+    """Sums over rows of earlier batches, whose codes are held: with those of a batch they add up.
+
+    Whatever is forgotten counts in part, so the numbers need not be whole.
+
+    Attributes
+    ----------
+    n_rows : ndarray of shape (n_classes,)
+        Rows of each class.
+    count : ndarray of shape (n_classes, n_atoms)
+        Rows of the class that use the atom.
+    energy : ndarray of shape (n_atoms,)
+        Squared strengths of the rows that use the atom.
+    n_strengths : ndarray of shape (n_classes,)
+        Strengths of used atoms, those included that were dropped later: they say as much about
+        their precision as ever.
+    strength_square : ndarray of shape (n_classes,)
+        The squares of these strengths.
+    residual_square : ndarray of shape (n_classes,)
+        Squared residuals of the class's rows, over the atoms as they were then.
+    """
+
+    n_rows: Numbers
+    count: Numbers
+    energy: Floats
+    n_strengths: Numbers
+    strength_square: Floats
+    residual_square: Floats
+
+    @staticmethod
+    def none(n_classes: int, n_atoms: int) -> SeenSums:
+        """Sums over no row."""
+        shapes = (n_classes, (n_classes, n_atoms), n_atoms, n_classes, n_classes, n_classes)
+        return SeenSums(*(np.zeros(shape) for shape in shapes))
+
+    @staticmethod
+    def of(sums: UsageSums, n_rows: NDArray[np.int64]) -> SeenSums:
+        """Sums of a batch, to be held."""
+        return SeenSums(
+            n_rows,
+            sums.count,
+            sums.energy,
+            sums.n_strengths,
+            sums.strength_square,
+            sums.residual_square,
+        )
+
+    def times(self, factor: float) -> SeenSums:
+        """All sums times a factor."""
+        return SeenSums(*(factor * getattr(self, f.name) for f in fields(self)))
+
+    def keep(self, kept: NDArray[np.intp]) -> SeenSums:
+        """Sums over the atoms in ``kept`` alone."""
+        return replace(self, count=self.count[:, kept], energy=self.energy[kept])
+
+    def grow(self, n_classes: int, n_atoms: int) -> SeenSums:
+        """Sums with new classes and new atoms behind the old ones, of which no row was seen."""
+        more = n_classes - len(self.n_rows)
+        return SeenSums(
+            np.pad(self.n_rows, (0, more)),
+            np.pad(self.count, ((0, more), (0, n_atoms - len(self.energy)))),
+            np.pad(self.energy, (0, n_atoms - len(self.energy))),
+            np.pad(self.n_strengths, (0, more)),
+            np.pad(self.strength_square, (0, more)),
+            np.pad(self.residual_square, (0, more)),
+        )
+
+    def with_batch(self, sums: UsageSums) -> UsageSums:
+        """Sums of a batch and of all rows before it, over the present atoms."""
+        return UsageSums(
+            self.count + sums.count,
+            self.energy + sums.energy,
+            self.strength_square + sums.strength_square,
+            self.residual_square + sums.residual_square,
+        )
 
 
 #: Rows summed together, the leaves of the tree: many, since each part of the tree holds

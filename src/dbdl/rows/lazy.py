@@ -78,6 +78,10 @@ class LazyRows:
             return self.prepare(self.reader.read(start, stop), start)
         return self.prepare(self.reader.take(rows))
 
+    def remember(self, numbers: NDArray[np.int64]) -> SomeRows:
+        """Read some rows (numbers ascending), to be asked for again."""
+        return SomeRows(numbers, self[numbers], self.shape)
+
     def each_block(
         self, function: Callable[..., Any], blocks: Sequence[slice], values: Sequence[Any]
     ) -> list[Any]:
@@ -94,6 +98,28 @@ class LazyRows:
             for rows, value in pairs
         ]
         return list(compute(*tasks))
+
+
+@dataclass(frozen=True)
+class SomeRows:
+    """Rows of which some are in memory, by their numbers among all.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_rows,)
+        Ascending.
+    rows : ndarray of shape (n_rows, n_features)
+    shape : tuple of int
+        Of all rows.
+    """
+
+    numbers: NDArray[np.int64]
+    rows: Floats
+    shape: tuple[int, int]
+
+    def __getitem__(self, numbers: NDArray[np.int64]) -> Floats:
+        """Return rows by their numbers."""
+        return self.rows[np.searchsorted(self.numbers, numbers)]
 
 
 def _apply(
@@ -120,6 +146,12 @@ def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
         raise ValueError(f"X holds {reader.dtype}, which is no kind of number; convert it first.")
     narrow = reader.dtype == np.float32
     return LazyRows(reader, Preparation(np.dtype(np.float32 if narrow else np.float64), normalize))
+
+
+def in_memory(X: Any) -> Any:
+    """Return rows as they are, but read if they would be read in parts."""
+    reader = reader_of(X)
+    return X if reader is None else reader.read(0, reader.shape[0])
 
 
 def unit_rows(X: Floats) -> Floats:

@@ -103,8 +103,9 @@ def step(
     posterior = backend.atoms_posterior(sums, priors.atoms)
     now = replace(now, atoms=backend.draw_atoms(key, number, posterior, now.atoms, now.births))
     codes, usage = backend.sweep(key, number, data, state.codes, now, options.scan)
+    total, all_rows = with_seen(data, usage, priors)
     if options.sample_selection:
-        logit = backend.draw_selection(key, number, data, usage, now.births, priors)
+        logit = backend.draw_selection(key, number, all_rows, total, now.births, priors)
         now = replace(now, selection_logit=logit)
     now = replace(
         now,
@@ -115,10 +116,17 @@ def step(
             now,
             noise_precision=_draw_noise_precision(key, number, data, usage, now, priors, options),
         )
-    density = backend.log_large_terms(now, usage, data, priors) + log_small_terms(
+    density = backend.log_large_terms(now, total, all_rows, priors) + log_small_terms(
         now, usage, data.n_rows, priors, noise_per_class=options.noise_per_class
     )
     return State(now, codes, number), Info(usage, density)
+
+
+def with_seen(data: Data, sums: UsageSums, priors: Priors) -> tuple[UsageSums, Data]:
+    """Sums and numbers of rows of a batch with those of the rows seen before it."""
+    if priors.seen is None:
+        return sums, data
+    return priors.with_seen(sums), replace(data, n_rows=priors.n_rows(data.n_rows))
 
 
 def drop(
@@ -126,11 +134,12 @@ def drop(
 ) -> tuple[State, Priors]:
     """Drop the atoms that nobody uses or the data hardly informs; not part of a Gibbs step.
 
-    See `dbdl.model.prune.atoms_to_keep` for the rule.
+    Rows seen before (``priors.seen``) count. See `dbdl.model.prune.atoms_to_keep` for the rule.
     """
     parameters = state.parameters
     norm_square = backend.norm_square(parameters.atoms)
-    kept = atoms_to_keep(sums.count, sums.energy, norm_square, least_energy)
+    total = priors.with_seen(sums)
+    kept = atoms_to_keep(total.count, total.energy, norm_square, least_energy)
     if len(kept) == parameters.n_atoms:
         return state, priors
     codes = backend.keep(state.codes, kept, parameters.n_atoms)
@@ -151,10 +160,11 @@ def _draw_strength_precision(
     options: Options,
 ) -> NDArray[np.float64]:
     """Draw each class's strength precision (eq. 12)."""
-    n_strengths = sums.count.sum(axis=1).astype(np.float64)
-    square = sums.strength_square
+    n_strengths = priors.n_strengths(sums)
+    square = priors.with_seen(sums).strength_square
     if options.strengths_counted == "all":
-        n_unused = data.n_rows * now.n_atoms - n_strengths
+        # Of this batch: those of rows seen before are integrated out.
+        n_unused = data.n_rows * now.n_atoms - sums.n_strengths
         # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
         unused = [
             _draw_gamma(key, Site.INACTIVE_STRENGTHS, place, number, 0.5 * n, 0.5 * precision)
@@ -187,13 +197,14 @@ def _draw_noise_precision(
     options: Options,
 ) -> NDArray[np.float64]:
     """Draw the noise precision (eq. 13), shared by all classes or one a class."""
-    n_values = (data.n_rows * now.atoms.shape[1]).astype(np.float64)
+    n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
+    residual_square = priors.with_seen(sums).residual_square
     if options.noise_per_class:
-        posterior = conditionals.noise_precision_posterior(n_values, sums.residual_square, priors)
+        posterior = conditionals.noise_precision_posterior(n_values, residual_square, priors)
         places = data.first_row
     else:
         # Summed in the order of first rows: the order of the classes must not change the rounding.
-        square = sums.residual_square[np.argsort(data.first_row)].sum(keepdims=True)
+        square = residual_square[np.argsort(data.first_row)].sum(keepdims=True)
         posterior = conditionals.noise_precision_posterior(
             n_values.sum(keepdims=True), square, priors
         )

@@ -12,6 +12,7 @@ from dbdl.draws import Key
 from dbdl.model.conditionals import selection_posterior
 from dbdl.model.priors import Priors
 from dbdl.model.state import Floats, State
+from dbdl.sampler.gibbs import with_seen
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def publish(
             drawn = backend.draw_atoms(key, state.sweep + 1 + draw, posterior, drawn, now.births)
             mean = mean + drawn / n_draws
     atoms, scale = backend.unit_atoms(mean, now.atoms)
-    beta = selection_posterior(backend.usage(data, state.codes, now).count, data.n_rows, priors)
+    total, all_rows = with_seen(data, backend.usage(data, state.codes, now), priors)
+    beta = selection_posterior(total.count, all_rows.n_rows, priors)
     return Dictionary(
         atoms=atoms,
         selection_probability=beta.a / (beta.a + beta.b),

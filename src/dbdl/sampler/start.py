@@ -12,38 +12,41 @@ Rows = NDArray[np.int64]
 
 
 def share_by_class(n_atoms: int, data: Data) -> NDArray[np.int64]:
-    """Share ``n_atoms`` among classes in proportion to their rows, at least one a class.
+    """Share ``n_atoms`` among classes in proportion to their rows, at least one if it has rows.
 
     Remainders go to the classes with the largest fractions; of equal ones, to the class whose
     first row comes first, so that names do not matter.
     """
     exact = n_atoms * data.n_rows / data.n_rows.sum()
-    share = np.maximum(np.floor(exact).astype(np.int64), 1)
+    share = np.maximum(np.floor(exact).astype(np.int64), data.n_rows > 0)
     missing = max(n_atoms - int(share.sum()), 0)
     order = np.lexsort((data.first_row, -(exact - np.floor(exact))))
     share[order[:missing]] += 1
     return share
 
 
-def rows_with_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
-    """Draw ``n_atoms`` rows with replacement, as the paper does; ascending, copies included."""
+def rows_with_replacement(key: Key, data: Data, n_atoms: int, sweep: int = 0) -> Rows:
+    """Draw ``n_atoms`` rows with replacement, as the paper does; ascending, copies included.
+
+    ``sweep`` is the number of the sweep before which they are drawn.
+    """
     chosen = []
     for c, share in enumerate(share_by_class(n_atoms, data)):
         own = np.flatnonzero(data.class_of_row == c)
-        draws = _uniforms(key, data.first_row[c], int(share))
+        draws = _uniforms(key, data.first_row[c], int(share), sweep)
         chosen.append(own[(draws * len(own)).astype(np.int64)])
     return np.sort(np.concatenate(chosen))
 
 
-def rows_without_replacement(key: Key, data: Data, n_atoms: int) -> Rows:
+def rows_without_replacement(key: Key, data: Data, n_atoms: int, sweep: int = 0) -> Rows:
     """Draw ``n_atoms`` distinct rows (all rows if there are no more), ascending."""
     chosen = []
     for c, share in enumerate(share_by_class(n_atoms, data)):
         own = np.flatnonzero(data.class_of_row == c)
-        order = np.argsort(_uniforms(key, data.first_row[c], len(own)), kind="stable")
+        order = np.argsort(_uniforms(key, data.first_row[c], len(own), sweep), kind="stable")
         chosen.append(own[order[: min(int(share), len(own))]])
     return np.sort(np.concatenate(chosen))
 
 
-def _uniforms(key: Key, place: int, n: int) -> NDArray[np.float64]:
-    return uniforms(key, Site.START_ATOM, place, np.arange(n))
+def _uniforms(key: Key, place: int, n: int, sweep: int) -> NDArray[np.float64]:
+    return uniforms(key, Site.START_ATOM, place, np.arange(n), sweep)

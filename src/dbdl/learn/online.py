@@ -1,0 +1,625 @@
+"""Learning batch by batch: the posterior after a batch is the prior of the next.
+
+What a chain remembers of the rows it has seen are sums that add up: of the codes for the atoms (a
+joint precision and natural mean), usage counts a class, squared strengths and residuals, and the
+products of codes and labels. Their size depends on the numbers of atoms and classes alone, and so
+does the cost of a batch. Codes of earlier rows are held; so are the precisions that weigh them.
+
+Rows of a batch that the dictionary explains badly become new atoms, and atoms that no row uses, or
+that all rows together hardly inform, are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._threads import single_threaded_blas
+from dbdl.backends import make_backend
+from dbdl.backends.base import Backend, Data, sum_of_squares
+from dbdl.draws import Key
+from dbdl.learn.chain import (
+    MOST_INITIAL_ATOMS,
+    ChainSettings,
+    LearnedChain,
+    _follow_number_of_atoms,
+    learn_chain,
+)
+from dbdl.learn.ensemble import (
+    PILOT_ROWS,
+    PILOT_SWEEPS,
+    Member,
+    OnSweep,
+    Task,
+    encode_rows,
+    run_chains,
+    score_left_out_rows,
+)
+from dbdl.learn.held_out import Coder, HeldOutChoice, choose
+from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.ridge import solve_ridge
+from dbdl.model.state import Floats, Parameters, State
+from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums
+from dbdl.sampler.gibbs import drop, with_seen
+from dbdl.sampler.posterior import Dictionary, publish
+from dbdl.sampler.run import SweepRecord, run
+from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
+
+Classes = NDArray[np.int64]
+
+#: A row is explained badly where matching pursuit over the present atoms leaves more of its
+#: squared norm than this. Chosen on training rows left out: docs/online.md.
+BADLY_EXPLAINED = 0.01
+#: Part of ``n_sweeps`` that a batch after the first is swept, but `LEAST_SWEEPS` at least. Old
+#: atoms take part in the sweeps of every batch. With all of ``n_sweeps`` in each they are taken
+#: apart: rows of Extended YaleB use 15 atoms instead of 9, and a fifth of the atoms is dropped.
+LATER_SWEEPS = 0.25
+LEAST_SWEEPS = 3
+#: Part of the most atoms that new ones may replace in a batch once there are so many.
+TURNOVER = 0.1
+#: Rows of a batch are numbered from a multiple of this: so many share a call of the generator.
+ROWS_OF_A_DRAW = 4
+#: What earlier batches said of the coders counts so much after a batch.
+SAID_BEFORE = 0.5
+#: New rows that have to be scored at least to choose a coder again.
+LEAST_SCORED = 20
+
+
+@dataclass(frozen=True)
+class OnlineChain:
+    """What a chain remembers.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        Last draws, on the host.
+    sweep : int
+        Numbers of sweeps used so far.
+    priors : Priors
+        For the next batch: the atoms' joint posterior, and the sums over all rows seen.
+    label_sums : AtomSums or None
+        codes.T @ codes (n_atoms, n_atoms) and codes.T @ labels (n_atoms, n_classes) over all
+        rows seen; None where rows have no labels.
+    dictionary : Dictionary
+        As published.
+    n_offered : int
+        Rows that were offered as atoms, copies included.
+    n_births : int
+        Birth numbers given so far.
+    """
+
+    parameters: Parameters
+    sweep: int
+    priors: Priors
+    label_sums: AtomSums | None
+    dictionary: Dictionary
+    n_offered: int
+    n_births: int
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """What an ensemble remembers.
+
+    Attributes
+    ----------
+    seed : int
+    labels : ndarray of shape (n_classes,)
+        Classes in the order in which they came, which numbers them.
+    first_row : ndarray of shape (n_classes,)
+        Number of each class's first row.
+    n_rows : int
+        Rows seen.
+    n_numbers : int
+        Row numbers used so far, a multiple of `ROWS_OF_A_DRAW`.
+    square : float
+        Squared norms of all rows seen, summed.
+    chains : list of OnlineChain
+    """
+
+    seed: int
+    labels: NDArray
+    first_row: NDArray[np.int64]
+    n_rows: int
+    n_numbers: int
+    square: float
+    chains: list[OnlineChain]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a batch, and where the memory stands once their classes are known.
+
+    Attributes
+    ----------
+    data : Data
+        On the host; classes are numbered in the order in which they came.
+    row_square : float
+        Squared norm of a row, the mean over all rows seen and these.
+    """
+
+    data: Data
+    row_square: float
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Batch:
+        """Some of the rows."""
+        return replace(self, data=_data_of_rows(self.data, rows))
+
+
+def _data_of_rows(data: Data, rows: NDArray[np.int64]) -> Data:
+    X, class_of_row = data.X[rows], data.class_of_row[rows]
+    n_rows = np.bincount(class_of_row, minlength=data.n_classes)
+    square = sum_of_squares(X, SUM_ROWS)
+    return replace(data, X=X, class_of_row=class_of_row, n_rows=n_rows, square=square)
+
+
+# --------------------------------------------------------------------------------- one chain
+
+
+def absorb(priors: Priors, state: State, data: Data, backend: Backend) -> Priors:
+    """Turn the posterior given the rows, with codes and noise precision as they are, into priors.
+
+    Selection probabilities, strength and noise precisions have the posteriors of eqs. 11 to 13
+    with the sums of these rows; the atoms have that of eq. 8, all at once. ``data`` are on the
+    backend.
+    """
+    now = state.parameters
+    sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
+    posterior = backend.atoms_posterior(sums, priors.atoms)
+    atoms = AtomPrior(backend.to_host(posterior.precision), backend.to_host(posterior.natural_mean))
+    seen = SeenSums.of(backend.usage(data, state.codes, now), data.n_rows)
+    return replace(priors, atoms=atoms, seen=seen if priors.seen is None else priors.seen + seen)
+
+
+def forget(chain: OnlineChain, factor: float, atom_precision: float) -> OnlineChain:
+    """Let all that was learned so far count ``factor`` times; the first prior stays."""
+    if factor == 1.0:
+        return chain
+    assert chain.priors.seen is not None
+    priors = replace(
+        chain.priors,
+        atoms=chain.priors.atoms.forget(factor, atom_precision),
+        seen=chain.priors.seen.times(factor),
+    )
+    labels = chain.label_sums
+    if labels is not None:
+        labels = AtomSums(factor * labels.gram, factor * labels.cross)
+    return replace(chain, priors=priors, label_sums=labels)
+
+
+def most_atoms(settings: ChainSettings) -> int:
+    """Atoms that a chain may have, however many batches it sees."""
+    return settings.n_initial_atoms or MOST_INITIAL_ATOMS
+
+
+def later_sweeps(n_sweeps: int) -> int:
+    """Sweeps of a batch after the first."""
+    return max(int(LATER_SWEEPS * n_sweeps), min(LEAST_SWEEPS, n_sweeps))
+
+
+def badly_explained_rows(
+    key: Key, number: int, data: Data, known: OnlineChain, settings: ChainSettings, backend: Backend
+) -> tuple[NDArray[np.int64], int]:
+    """Rows of a batch that become atoms, ascending, and how many were offered.
+
+    They are offered as at the start of a chain, drawn class by class: chains differ by what they
+    leave out. Of those offered, rows that matching pursuit over the present atoms explains well
+    are not needed. Where too many are left, the worst explained are taken.
+    """
+    n_rows, atoms = data.n_samples, known.dictionary.atoms
+    if settings.n_initial_atoms is None:
+        offered = rows_with_replacement(key, data, settings.n_start(n_rows), number)
+    else:
+        offered = rows_without_replacement(key, data, min(settings.n_initial_atoms, n_rows), number)
+    rows = np.unique(offered)
+    X = data.X[rows]
+    length = min(settings.n_start_nonzero, *atoms.shape)
+    codes = backend.pursue(X, atoms, None, [length], "forward").to_csr([0], len(atoms))
+    left = np.square(X - codes @ atoms, dtype=np.float64).sum(axis=1)
+    energy = np.square(X, dtype=np.float64).sum(axis=1)
+    bad = left > BADLY_EXPLAINED * energy
+    room = max(most_atoms(settings) - len(atoms), int(np.ceil(TURNOVER * most_atoms(settings))))
+    worst = np.argsort(-left[bad], kind="stable")[:room]
+    return np.sort(rows[bad][worst]), len(offered)
+
+
+def make_room(chain: OnlineChain, n_new: int, most: int) -> OnlineChain:
+    """Drop the atoms that explain least of all rows seen, so that new ones fit in.
+
+    The most used atom of each class stays as long as others can go.
+    """
+    n_atoms = chain.parameters.n_atoms
+    n_gone = n_atoms + n_new - most
+    if n_gone <= 0:
+        return chain
+    seen = chain.priors.seen
+    assert seen is not None
+    worth = seen.energy * chain.dictionary.scale**2
+    wanted = np.zeros(n_atoms, dtype=bool)
+    wanted[seen.count.argmax(axis=1)] = True
+    gone = np.lexsort((worth, wanted))[: min(n_gone, n_atoms - 2)]
+    return keep(chain, np.setdiff1d(np.arange(n_atoms), gone))
+
+
+def keep(chain: OnlineChain, kept: NDArray[np.intp]) -> OnlineChain:
+    """Drop all atoms but ``kept``: integrate them out."""
+    known = chain.dictionary
+    return replace(
+        chain,
+        parameters=chain.parameters.keep(kept),
+        priors=chain.priors.keep(kept),
+        label_sums=_keep_label_sums(chain.label_sums, kept),
+        dictionary=Dictionary(
+            known.atoms[kept], known.selection_probability[:, kept], known.scale[kept]
+        ),
+    )
+
+
+def _keep_label_sums(sums: AtomSums | None, kept: NDArray[np.intp]) -> AtomSums | None:
+    return None if sums is None else AtomSums(sums.gram[np.ix_(kept, kept)], sums.cross[kept])
+
+
+def continue_chain(
+    key: Key,
+    known: OnlineChain,
+    batch: Batch,
+    settings: ChainSettings,
+    backend: Backend,
+    on_sweep: Callable[[SweepRecord], None] | None = None,
+) -> LearnedChain:
+    """Learn a batch, with the posterior after the last as the prior.
+
+    Returns the chain as `dbdl.learn.chain.learn_chain` does; its priors hold the sums over
+    earlier rows.
+    """
+    with single_threaded_blas():
+        return _continue_chain(key, known, batch, settings, backend, on_sweep)
+
+
+def _continue_chain(
+    key: Key,
+    known: OnlineChain,
+    batch: Batch,
+    settings: ChainSettings,
+    backend: Backend,
+    on_sweep: Callable[[SweepRecord], None] | None,
+) -> LearnedChain:
+    number = known.sweep + 1  # a batch starts with draws of its own
+    rows, n_offered = badly_explained_rows(key, number, batch.data, known, settings, backend)
+    known = make_room(known, len(rows), most_atoms(settings))
+    data, new_atoms = backend.hold(batch.data), batch.data.X[rows]
+    state, priors = _start_batch(key, number, known, new_atoms, data, settings, backend)
+    chain = run(
+        key,
+        state,
+        data,
+        priors,
+        settings.options,
+        backend,
+        later_sweeps(settings.n_sweeps),
+        least_energy=settings.least_energy * batch.row_square,
+        after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
+        on_sweep=on_sweep,
+    )
+    dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
+    return LearnedChain(dictionary, chain, data, known.n_offered + n_offered)
+
+
+def _start_batch(
+    key: Key,
+    number: int,
+    known: OnlineChain,
+    new_atoms: Floats,
+    data: Data,
+    settings: ChainSettings,
+    backend: Backend,
+) -> tuple[State, Priors]:
+    """Codes of a batch by matching pursuit over the atoms and the rows that become atoms.
+
+    Selection probabilities are drawn from the counts of these codes and of all rows seen, as at
+    the start of a chain; new atoms that no row uses are dropped.
+    """
+    before, n_new = known.parameters, len(new_atoms)
+    n_classes, n_atoms = data.n_classes, before.n_atoms + n_new
+    n_new_classes = n_classes - len(before.strength_precision)
+    mean = (known.dictionary.atoms * known.dictionary.scale[:, np.newaxis]).astype(new_atoms.dtype)
+    atoms = backend.put(np.concatenate([mean, new_atoms]))
+    parameters = Parameters(
+        atoms=atoms,
+        selection_logit=backend.put(np.zeros((n_classes, n_atoms))),
+        strength_precision=np.pad(
+            before.strength_precision,
+            (0, n_new_classes),
+            constant_values=settings.strength_precision,
+        ),
+        noise_precision=np.pad(before.noise_precision, (0, n_new_classes), mode="edge"),
+        births=np.concatenate([before.births, known.n_births + np.arange(n_new)]),
+    )
+    assert known.priors.seen is not None
+    priors = replace(
+        known.priors,
+        atoms=known.priors.atoms.grow(n_new, atom_precision(settings, data.n_features)),
+        seen=known.priors.seen.grow(n_classes, n_atoms),
+    )
+    n_nonzero = min(settings.n_start_nonzero, n_atoms, data.n_features)
+    codes = backend.start(data, atoms, n_nonzero)
+    sums = backend.usage(data, codes, parameters)
+    total, all_rows = with_seen(data, sums, priors)
+    logit = backend.draw_selection(key, number, all_rows, total, parameters.births, priors)
+    state = State(replace(parameters, selection_logit=logit), codes, number)
+    return drop(state, sums, priors, backend)
+
+
+def atom_precision(settings: ChainSettings, n_features: int) -> float:
+    """Precision of the prior of an atom."""
+    return float(n_features) if settings.atom_precision is None else settings.atom_precision
+
+
+def remember(
+    learned: LearnedChain,
+    known: OnlineChain | None,
+    labels: AtomSums | None,
+    settings: ChainSettings,
+    backend: Backend,
+) -> OnlineChain:
+    """What a chain remembers after a batch; ``labels`` are the sums over all rows seen."""
+    state = learned.chain.state
+    now = state.parameters
+    n_births = int(now.births.max()) + 1
+    return OnlineChain(
+        parameters=replace(
+            now,
+            atoms=backend.to_host(now.atoms),
+            selection_logit=backend.to_host(now.selection_logit).astype(np.float64, copy=False),
+        ),
+        sweep=state.sweep + settings.n_atom_draws,
+        priors=absorb(learned.chain.priors, state, learned.data, backend),
+        label_sums=labels,
+        dictionary=learned.dictionary,
+        n_offered=learned.n_initial_atoms,
+        n_births=n_births if known is None else max(n_births, known.n_births),
+    )
+
+
+# ------------------------------------------------------------------------------------ labels
+
+
+def label_sums(
+    learned: LearnedChain, known: OnlineChain | None, coder: Coder | None, backend: Backend
+) -> AtomSums:
+    """Products of codes with codes and labels over all rows seen and those of the batch.
+
+    Codes are the chain's own or, with a coder, of the rows coded anew over the published atoms.
+    """
+    data, n_atoms = learned.data, len(learned.dictionary.atoms)
+    if coder is None:
+        labels = backend.labels(data)
+        sums = backend.gather(labels, learned.chain.state.codes, n_atoms, np.ones(data.n_classes))
+        own = AtomSums(backend.to_host(sums.gram), backend.to_host(sums.cross))
+    else:
+        X = backend.to_host(data.X)
+        codes = encode_rows(X, learned.dictionary.atoms, None, [coder], backend)[0]
+        codes = codes.astype(np.float64)
+        one_hot = np.eye(data.n_classes)[data.class_of_row]
+        own = AtomSums((codes.T @ codes).toarray(), codes.T @ one_hot)
+    if known is None:
+        return own
+    births = learned.chain.state.parameters.births
+    kept = np.flatnonzero(np.isin(known.parameters.births, births))
+    before = _keep_label_sums(known.label_sums, kept)
+    assert before is not None
+    place = np.searchsorted(births, known.parameters.births[kept])
+    own.gram[np.ix_(place, place)] += before.gram
+    own.cross[place, : before.cross.shape[1]] += before.cross
+    return own
+
+
+def solve_labels(
+    sums: AtomSums, dictionary: Dictionary, penalty: float, *, recoded: bool
+) -> NDArray[np.float64]:
+    """Ridge regression of the labels on published codes (eq. 15): (n_atoms, n_classes)."""
+    scale = np.ones(len(dictionary.scale)) if recoded else dictionary.scale
+    gram = scale[:, np.newaxis] * sums.gram * scale
+    return solve_ridge(gram, scale[:, np.newaxis] * sums.cross, penalty)
+
+
+# ---------------------------------------------------------------------------------- ensemble
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A chain after a batch: what it remembers, and its label atoms and trace."""
+
+    memory: OnlineChain
+    label_atoms: NDArray[np.float64]
+    member: Member
+
+
+def begin(seed: int) -> OnlineState:
+    """State before the first batch."""
+    return OnlineState(seed, np.empty(0), np.empty(0, dtype=np.int64), 0, 0, 0.0, [])
+
+
+def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, Batch]:
+    """Number the rows and classes of a batch; the state knows of them afterwards."""
+    present, first, class_of_row = np.unique(y, return_index=True, return_inverse=True)
+    new = ~np.isin(present, state.labels)
+    labels = np.concatenate([state.labels, present[new]]) if len(state.labels) else present
+    number = {label: c for c, label in enumerate(labels.tolist())}
+    class_of_row = np.array([number[label] for label in present.tolist()])[class_of_row]
+    if state.chains:
+        X = X.astype(state.chains[0].dictionary.atoms.dtype, copy=False)
+    data = Data(
+        X=np.ascontiguousarray(X),
+        class_of_row=np.ascontiguousarray(class_of_row, dtype=np.int64),
+        n_rows=np.bincount(class_of_row, minlength=len(labels)),
+        first_row=np.concatenate([state.first_row, state.n_numbers + first[new]]),
+        square=sum_of_squares(X, SUM_ROWS),
+        offset=state.n_numbers,
+    )
+    last = state.n_numbers + len(X)
+    state = replace(
+        state,
+        labels=labels,
+        first_row=data.first_row,
+        n_rows=state.n_rows + len(X),
+        n_numbers=-(-last // ROWS_OF_A_DRAW) * ROWS_OF_A_DRAW,
+        square=state.square + data.square,
+    )
+    return state, Batch(data, state.square / state.n_rows)
+
+
+def learn_batch(
+    state: OnlineState,
+    batch: Batch,
+    task: Task,
+    coder: Coder,
+    forgetting: float,
+    n_threads: int,
+    on_sweep: Callable[[int, SweepRecord], None] | None = None,
+) -> tuple[OnlineState, list[Member]]:
+    """Learn a batch in every chain; members have classes in the order in which they came."""
+
+    def learn(number: int, key: Key, backend: Backend, follow: OnSweep | None) -> Learned:
+        known = state.chains[number] if state.chains else None
+        return learn_one(key, known, batch, task, coder, forgetting, backend, follow)
+
+    learned = run_chains(learn, task, n_threads, on_sweep)
+    state = replace(state, chains=[one.memory for one in learned])
+    return state, [one.member for one in learned]
+
+
+def learn_rows(
+    key: Key,
+    known: OnlineChain | None,
+    batch: Batch,
+    settings: ChainSettings,
+    forgetting: float,
+    backend: Backend,
+    on_sweep: OnSweep | None = None,
+) -> tuple[LearnedChain, OnlineChain | None]:
+    """Learn a batch in one chain, the first as `dbdl.learn.chain.learn_chain` does.
+
+    Returns the chain, and what it knew before, some of it forgotten.
+    """
+    data = batch.data
+    if known is None:
+        return learn_chain(key, data.X, data.class_of_row, settings, backend, on_sweep), None
+    known = forget(known, forgetting, atom_precision(settings, data.n_features))
+    return continue_chain(key, known, batch, settings, backend, on_sweep), known
+
+
+def learn_one(
+    key: Key,
+    known: OnlineChain | None,
+    batch: Batch,
+    task: Task,
+    coder: Coder,
+    forgetting: float,
+    backend: Backend,
+    on_sweep: OnSweep | None = None,
+) -> Learned:
+    """Learn a batch and its labels in one chain."""
+    settings = task.settings
+    learned, known = learn_rows(key, known, batch, settings, forgetting, backend, on_sweep)
+    recoded = task.labels.kind == "recoded"
+    sums = label_sums(learned, known, coder if recoded else None, backend)
+    memory = remember(learned, known, sums, settings, backend)
+    dictionary = memory.dictionary
+    label_atoms = solve_labels(sums, dictionary, task.labels.penalty, recoded=recoded)
+    member = Member(
+        dictionary.atoms,
+        dictionary.selection_probability,
+        label_atoms,
+        learned.chain.trace,
+        memory.n_offered,
+    )
+    return Learned(memory, label_atoms, member)
+
+
+def in_order(member: Member, place: NDArray[np.intp], n_classes: int, never: float) -> Member:
+    """Put the classes of a member in their published places; ``never`` seen: that probability."""
+    n_atoms = len(member.atoms)
+    probability = np.full((n_classes, n_atoms), never)
+    probability[place] = member.selection_probability
+    label_atoms = np.zeros((n_atoms, n_classes))
+    label_atoms[:, place] = member.label_atoms
+    return replace(member, selection_probability=probability, label_atoms=label_atoms)
+
+
+# ------------------------------------------------------------------------- choice of the coder
+
+
+def choose_on_new_rows(
+    members: Sequence[Member],
+    X: Floats,
+    class_of_row: Classes,
+    coders: Sequence[Coder],
+    device: str,
+    n_threads: int,
+) -> HeldOutChoice | None:
+    """Score rows of a batch before it is learned, with every coder; None if there are too few."""
+    if len(X) < LEAST_SCORED:
+        return None
+    if len(X) > PILOT_ROWS:
+        rows = np.linspace(0, len(X) - 1, PILOT_ROWS).astype(np.int64)
+        X, class_of_row = X[rows], class_of_row[rows]
+    backend = make_backend(device, n_threads)
+    scores = [np.zeros((len(X), members[0].label_atoms.shape[1])) for _ in coders]
+    for member in members:
+        codes = encode_rows(X, member.atoms, None, coders, backend)
+        for total, part in zip(scores, codes, strict=True):
+            total += part @ member.label_atoms / len(members)
+    return choose(coders, scores, class_of_row)
+
+
+def choose_on_left_out_rows(
+    state: OnlineState,
+    batch: Batch,
+    task: Task,
+    coders: Sequence[Coder],
+    forgetting: float,
+    n_threads: int,
+) -> HeldOutChoice | None:
+    """Score rows of a batch left out by short pilot chains that go on from the present ones."""
+    n_sweeps = min(task.settings.n_sweeps, PILOT_SWEEPS)
+    pilot = replace(task, settings=replace(task.settings, n_sweeps=n_sweeps))
+
+    def learn(
+        key: Key, chain: int, rows: NDArray[np.int64], backend: Backend
+    ) -> tuple[Floats, list[NDArray[np.float64]]]:
+        part = batch.of_rows(rows)
+        learned = learn_one(key, state.chains[chain], part, pilot, coders[0], forgetting, backend)
+        return learned.member.atoms, [learned.label_atoms] * len(coders)
+
+    scored = score_left_out_rows(task, coders, learn, n_threads)
+    return None if scored is None else choose(coders, *scored)
+
+
+def pool(before: HeldOutChoice | None, now: HeldOutChoice | None) -> HeldOutChoice | None:
+    """What earlier batches and the last one said of the coders, together."""
+    if now is None or before is None or before.coders != now.coders:
+        return before if now is None else now
+    weight = SAID_BEFORE * before.n_rows
+    share = now.n_rows / (now.n_rows + weight)
+
+    def mean(name: str) -> NDArray[np.float64]:
+        return (1 - share) * getattr(before, name) + share * getattr(now, name)
+
+    losses = mean("log_loss")
+    sharpness = np.exp(
+        (1 - share) * np.log(before.every_sharpness) + share * np.log(now.every_sharpness)
+    )
+    best = int(np.argmin(losses))
+    return HeldOutChoice(
+        coders=now.coders,
+        accuracy=mean("accuracy"),
+        log_loss=losses,
+        best=best,
+        sharpness=float(sharpness[best]),
+        n_rows=round(now.n_rows + weight),
+        every_sharpness=sharpness,
+    )

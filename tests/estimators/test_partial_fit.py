@@ -1,0 +1,217 @@
+"""Learning batch by batch through the estimators."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from cones import make_cones
+from sklearn.base import clone
+
+from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl.persistence import load, save
+
+X, Y = make_cones(n_classes=4, n_rows=30, n_features=20)
+X_TEST, Y_TEST = make_cones(n_classes=4, n_rows=45, n_features=20)
+X_TEST, Y_TEST = X_TEST[120:], Y_TEST[120:]
+FITTED = ("atoms_", "label_atoms_", "selection_probability_", "classes_", "temperature_")
+
+
+def make(**settings):
+    return DBDLClassifier(**{"n_sweeps": 4, "n_chains": 2, "random_state": 0, **settings})
+
+
+def learn(batches, model=None, **settings):
+    model = make(**settings) if model is None else model
+    for rows in batches:
+        model.partial_fit(X[rows], Y[rows])
+    return model
+
+
+def thirds():
+    return np.array_split(np.arange(len(X)), 3)
+
+
+def assert_same(one, other):
+    for name in FITTED:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_initial_atoms": 20}, {"noise_per_class": True}])
+def test_one_batch_is_learned_as_fit_does(settings):
+    assert_same(make(**settings).fit(X, Y), make(**settings).partial_fit(X, Y))
+
+
+@pytest.mark.parametrize("classifier", ["ridge", "recoded"])
+def test_a_stream_is_classified_well(classifier):
+    model = learn(thirds(), classifier=classifier)
+    assert model.score(X_TEST, Y_TEST) > 0.95
+    assert model.online_.n_rows == len(X)
+
+
+def test_everything_works_after_a_batch():
+    model = learn(thirds())
+    probability = model.predict_proba(X_TEST)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    codes = model.transform(X_TEST)
+    assert codes.shape == (len(X_TEST), model.n_atoms_) == (len(X_TEST), len(model.atoms_))
+    np.testing.assert_allclose(codes @ model.label_atoms_, model.decision_function(X_TEST))
+    assert model.selection_probability_.shape == (4, model.n_atoms_)
+    assert model.trace_.n_atoms.shape == (2, 3)
+    assert model.inverse_transform(codes).shape == X_TEST.shape
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_do_not_matter(n_jobs):
+    assert_same(learn(thirds()), learn(thirds(), n_jobs=n_jobs))
+
+
+def test_names_and_order_of_classes_do_not_matter():
+    names = np.array(["d", "b", "c", "a"])
+    one, other = learn(thirds()), make()
+    for rows in thirds():
+        other.partial_fit(X[rows], names[Y[rows]])
+    np.testing.assert_array_equal(names[one.predict(X_TEST)], other.predict(X_TEST))
+    np.testing.assert_allclose(one.atoms_, other.atoms_)
+
+
+def test_fit_starts_anew_and_keeps_no_memory():
+    model = learn(thirds()).fit(X, Y)
+    assert not hasattr(model, "online_")
+    assert_same(model, make().fit(X, Y))
+    with pytest.warns(UserWarning, match=r"keeps no sums to go on from: partial_fit starts anew"):
+        model.partial_fit(X[:60], Y[:60])
+    assert_same(model, make().fit(X[:60], Y[:60]))
+
+
+def test_classes_may_come_one_after_another():
+    model = make()
+    for c in (2, 0, 3, 1):
+        rows = np.flatnonzero(c == Y)
+        model.partial_fit(X[rows], Y[rows])
+        assert set(model.predict(X_TEST)) <= set(model.classes_)
+        assert model.predict_proba(X_TEST).shape == (len(X_TEST), len(model.classes_))
+    np.testing.assert_array_equal(model.classes_, np.arange(4))
+    assert model.score(X_TEST, Y_TEST) > 0.9
+
+
+def test_one_class_so_far_is_what_is_predicted():
+    model = make().partial_fit(X[Y == 3], Y[Y == 3])
+    np.testing.assert_array_equal(model.predict(X_TEST), 3)
+    np.testing.assert_array_equal(model.predict_proba(X_TEST), 1.0)
+
+
+def test_classes_named_in_the_first_call_are_known_from_the_start():
+    model = make().partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2, 3, 7])
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2, 3, 7])
+    assert model.predict_proba(X_TEST).shape == (len(X_TEST), 5)
+    assert set(model.predict(X_TEST[Y_TEST < 2])) <= {0, 1}
+    model.partial_fit(X[Y >= 2], Y[Y >= 2])
+    assert model.score(X_TEST, Y_TEST) > 0.9
+    assert model.selection_probability_.shape[0] == 5
+    model.partial_fit(X[:10], np.full(10, 9))  # one that nobody named
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2, 3, 7, 9])
+
+
+def test_a_batch_may_be_one_row_or_one_class_or_come_twice():
+    model = learn([thirds()[0], [50], np.flatnonzero(Y == 1)[10:], thirds()[0]])
+    assert model.score(X_TEST, Y_TEST) > 0.9
+
+
+def test_rows_may_come_one_by_one_from_the_start():
+    model = learn([[i] for i in range(12)], n_sweeps=2, n_chains=1)
+    np.testing.assert_array_equal(model.classes_, np.arange(4))
+    assert model.score(X[:12], Y[:12]) > 0.5
+
+
+def test_a_batch_in_another_dtype_is_learned_in_the_first_one_s():
+    model = make().partial_fit(X[:60].astype(np.float32), Y[:60]).partial_fit(X[60:], Y[60:])
+    assert model.atoms_.dtype == np.float32
+    assert model.score(X_TEST, Y_TEST) > 0.9
+
+
+def test_the_number_of_atoms_has_a_bound():
+    model = make(n_initial_atoms=15)
+    for _ in range(3):
+        learn(thirds(), model)
+        assert model.n_atoms_ <= 2 * 15
+
+
+def test_forgetting_changes_what_is_learned():
+    whole, part = learn(thirds()), learn(thirds(), forgetting=0.3)
+    rows = part.online_.chains[0].priors.seen.n_rows.sum()
+    assert rows == pytest.approx(40 * (1 + 0.3 + 0.09))
+    assert not np.array_equal(whole.label_atoms_, part.label_atoms_)
+    assert part.score(X_TEST, Y_TEST) > 0.9
+
+
+@pytest.mark.parametrize("way", ["skops", "pickle"])
+def test_a_saved_model_goes_on_bit_by_bit(way, tmp_path):
+    first, second, third = thirds()
+    model = learn([first, second])
+    if way == "skops":
+        again = load(save(model, tmp_path / "model.skops"))
+    else:
+        again = pickle.loads(pickle.dumps(model))
+    assert_same(learn([third], model), learn([third], again))
+
+
+def test_a_clone_has_no_memory():
+    model = clone(learn(thirds()))
+    assert_same(model.partial_fit(X, Y), make().fit(X, Y))
+
+
+# ------------------------------------------------------------------------------ what is refused
+
+
+def test_batches_of_another_width_or_with_nan_are_refused_and_change_nothing():
+    first, second, _ = thirds()
+    model = learn([first])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[second, 1:], Y[second])
+    bad = X[second].copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(bad, Y[second])
+    with pytest.raises(ValueError, match="every row of X is zero"):
+        model.partial_fit(0 * X[second], Y[second])
+    assert_same(learn([second], model), learn([first, second]))
+
+
+@pytest.mark.parametrize("classifier", ["gibbs", "joint"])
+def test_label_atoms_that_do_not_follow_from_sums_are_refused(classifier):
+    with pytest.raises(ValueError, match="partial_fit needs classifier to be one of"):
+        make(classifier=classifier).partial_fit(X, Y)
+
+
+def test_classes_that_contradict_the_labels_are_refused():
+    with pytest.raises(ValueError, match="that classes does not name"):
+        make().partial_fit(X, Y, classes=[0, 1])
+    model = make().partial_fit(X, Y)
+    with pytest.raises(ValueError, match="strings in another"):
+        model.partial_fit(X, Y.astype(str))
+
+
+@pytest.mark.parametrize("forgetting", [0.0, -1.0, 1.5])
+def test_a_forgetting_factor_outside_its_range_is_refused(forgetting):
+    with pytest.raises(ValueError, match="forgetting"):
+        make(forgetting=forgetting).partial_fit(X, Y)
+
+
+# --------------------------------------------------------------------------- without labels
+
+
+def test_a_dictionary_is_learned_in_batches():
+    settings = {"n_sweeps": 4, "random_state": 0, "n_nonzero": 4}
+    whole, stream = BetaProcessDictionary(**settings), BetaProcessDictionary(**settings)
+    np.testing.assert_array_equal(whole.fit(X).atoms_, clone(stream).partial_fit(X).atoms_)
+    for rows in thirds():
+        stream.partial_fit(X[rows])
+    left = []
+    for model in (whole, stream):
+        rows = X_TEST / np.linalg.norm(X_TEST, axis=1, keepdims=True)
+        left.append(np.square(model.inverse_transform(model.transform(X_TEST)) - rows).sum())
+    assert left[1] < 2 * left[0]
+    with pytest.raises(ValueError, match="features"):
+        stream.partial_fit(X[:, 1:])
