@@ -233,7 +233,8 @@ class CheckpointFolder:
             if choice.held_out is not None:
                 # vars, not asdict, which would take the coders apart
                 held_out = dict(vars(choice.held_out))
-                arrays = {name: held_out.pop(name) for name in ("accuracy", "log_loss")}
+                names = [name for name in held_out if isinstance(held_out[name], np.ndarray)]
+                arrays = {name: held_out.pop(name) for name in names}
                 chosen["held_out"] = held_out
         about = {"kind": "fit", "identity": asdict(identity), "chosen": chosen}
         self._write(self.path / FIT_FILE, about, arrays, "")
