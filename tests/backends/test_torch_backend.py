@@ -13,6 +13,7 @@ from problem import KEY, make_problem
 
 from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend, make_backend
+from dbdl.backends.sharded import InTurn, ShardedBackend
 from dbdl.learn.chain import ChainSettings, learn_chain
 
 on_device = pytest.mark.skipif(DEVICE is None, reason=WHY_NOT)
@@ -224,3 +225,44 @@ def test_nothing_imports_torch_until_a_device_is_asked_for():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     assert result.stdout.strip() == "False"
+
+
+@on_device
+def test_rows_taken_to_the_device_in_parts_give_the_chain_of_all_rows():
+    problem = make_problem(80, 8, 12, seed=1)
+    settings = ChainSettings(
+        n_sweeps=2, n_initial_atoms=10, noise_precision=50.0, n_start_nonzero=3
+    )
+    sharded = ShardedBackend(
+        block_rows=32, inner=device_backend(), engine=InTurn(part_bytes=32 * 8 * 8)
+    )
+    expected, found = (
+        learn_chain(KEY, problem.X, problem.class_of_row, settings, backend)
+        for backend in (NumbaBackend(), sharded)
+    )
+    a = NumbaBackend().codes_to_host(expected.chain.state.codes)
+    b = sharded.codes_to_host(found.chain.state.codes)
+    assert len(found.data.parts) == 3
+    np.testing.assert_array_equal(a.atom, b.atom)
+    np.testing.assert_allclose(a.strength, b.strength, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
+def test_too_little_memory_on_the_gpu_is_worked_around_in_parts(caplog):
+    import torch
+
+    rng = np.random.default_rng(0)
+    y = np.arange(40_000) % 4
+    X = (rng.standard_normal((4, 64))[y] + rng.standard_normal((40_000, 64))).astype(np.float32)
+    fit = {"n_initial_atoms": 1500, "n_chains": 1, "n_sweeps": 2, "n_nonzero": 5, "random_state": 0}
+    torch.cuda.empty_cache()
+    free = torch.cuda.mem_get_info()[0]
+    hog = torch.empty(free - (3 << 29), dtype=torch.uint8, device="cuda")  # 1.5 GiB are left
+    try:
+        model = DBDLClassifier(device="cuda", **fit).fit(X, y)
+    finally:
+        del hog
+        torch.cuda.empty_cache()
+    assert "rows at a time" in caplog.text
+    whole = DBDLClassifier(device="cuda", **fit).fit(X, y)
+    assert np.mean(model.predict(X[:2000]) == whole.predict(X[:2000])) > 0.98

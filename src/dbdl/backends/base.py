@@ -28,6 +28,21 @@ from dbdl.model.ridge import ridge, solve_ridge
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, AtomSums, UsageSums, tree_sum
 
+
+class DeviceMemoryError(MemoryError):
+    """The memory of a device is used up.
+
+    Attributes
+    ----------
+    n_entries : int
+        Rows times atoms that would fit.
+    """
+
+    def __init__(self, message: str, n_entries: int) -> None:
+        super().__init__(message)
+        self.n_entries = n_entries
+
+
 ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was made."
 
 

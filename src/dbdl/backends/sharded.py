@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -314,6 +315,10 @@ class ShardedBackend(HostBackend):
             part = Codes(start - start[0], codes.atom[entries], codes.strength[entries])
             handles.append(self.engine.share(part))
         return tuple(handles)
+
+    def lane(self) -> AbstractContextManager[Any]:
+        """Give the calls inside a lane where the parts are, if that is here."""
+        return self.inner.lane() if isinstance(self.engine, InTurn) else nullcontext()
 
     def _run(self, function: Callable[..., Any], part: Any, *arguments: Any) -> Any:
         return self.engine.run(function, self.inner, part, *arguments)

@@ -26,7 +26,7 @@ from scipy.special import betaln
 from torch import Tensor
 
 from dbdl.backends import triton_kernels as kernels
-from dbdl.backends.base import Data, place_rows
+from dbdl.backends.base import Data, DeviceMemoryError, place_rows
 from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
 from dbdl.draws import Key, Site
 from dbdl.model.codes import Scan
@@ -413,22 +413,26 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
 
 @contextmanager
 def _stream(device: str) -> Iterator[None]:
+    before = torch.cuda.memory_allocated(device)
     try:
         with torch.cuda.stream(torch.cuda.Stream(device)):
             yield
     except torch.cuda.OutOfMemoryError as error:
-        torch.cuda.empty_cache()
+        # What this work took is still held by the error, and free once it is handled.
         free, total = torch.cuda.mem_get_info(device)
-        raise MemoryError(what_would_fit(device, free, total)) from error
+        free += torch.cuda.memory_reserved(device) - before
+        raise DeviceMemoryError(
+            what_would_fit(device, free, total), free // BYTES_AN_ENTRY
+        ) from error
 
 
 def what_would_fit(device: str, free: int, total: int) -> str:
     """Say that the memory of a device is used up, and which size would fit (all in bytes)."""
     n_entries = free // BYTES_AN_ENTRY
     return (
-        f"{device} has no memory left: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free. A "
+        f"{device} has too little memory: {free / 2**30:.1f} of {total / 2**30:.1f} GiB free. A "
         f"chain needs about {BYTES_AN_ENTRY} bytes for each row and atom in float32, so about "
-        f"{n_entries:,} rows x atoms would fit now: {n_entries // 1000:,} rows with 1000 atoms. "
+        f"{n_entries:,} rows x atoms would fit: {n_entries // 1000:,} rows with 1000 atoms. "
         "Use fewer rows, a smaller n_initial_atoms, n_chains=1, or device='cpu'."
     )
 

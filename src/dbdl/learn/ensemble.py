@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from scipy.sparse import csr_matrix
 
 from dbdl._threads import run_blocks
 from dbdl.backends import Backend, Engine, NumbaBackend, make_backend
+from dbdl.backends.base import DeviceMemoryError
 from dbdl.backends.sharded import InTurn
 from dbdl.coding.omp import gram_matrix
 from dbdl.draws import Key, make_key
@@ -21,12 +23,15 @@ from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
 from dbdl.learn.held_out import Coder, Fold, HeldOutChoice, choose, stratified_folds
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.model.state import Floats
+from dbdl.model.statistics import SUM_ROWS
 from dbdl.rows.lazy import LazyRows, SomeRows
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import Snapshot, SweepRecord, Trace
 
 if TYPE_CHECKING:
     from dbdl.learn.resume import ChainKeeper, Keeper
+
+logger = logging.getLogger("dbdl")
 
 Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
@@ -374,6 +379,11 @@ def run_chains(
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
         key = make_key(task.seed, FIRST_CHAIN + number)
         backend = make_backend(task.device, threads, task.engine)
+        try:
+            with backend.lane():
+                return learn(number, key, backend, follow)
+        except DeviceMemoryError as error:
+            backend = _in_smaller_parts(task, threads, error)
         with backend.lane():
             return learn(number, key, backend, follow)
 
@@ -385,6 +395,19 @@ def run_chains(
         shared = [(n_whole + i, max(n_threads // n_left, 1)) for i in range(n_left)]
         learned += run_blocks(learn_one, shared, n_left)
     return learned
+
+
+def _in_smaller_parts(task: Task, n_threads: int, error: DeviceMemoryError) -> Backend:
+    """Return a backend that takes rows to the device in parts that fit, or raise the error.
+
+    Codes then live on the host. The result is that of all rows at once up to rounding.
+    """
+    n_rows = error.n_entries // (2 * task.settings.n_start(len(task.class_of_row)))
+    if task.engine is not None or not isinstance(task.X, np.ndarray) or n_rows < SUM_ROWS:
+        raise error
+    logger.warning("dbdl: %s Going on with %d rows at a time.", error, n_rows)
+    row_bytes = task.X.shape[1] * task.X.itemsize
+    return make_backend(task.device, n_threads, InTurn(part_bytes=n_rows * row_bytes))
 
 
 def _n_lanes(task: Task, n_threads: int) -> int:
