@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -384,6 +385,7 @@ def run_chains(
                 return learn(number, key, backend, follow)
         except DeviceMemoryError as error:
             backend = _in_smaller_parts(task, threads, error)
+        gc.collect()  # what the error held of the device's memory
         with backend.lane():
             return learn(number, key, backend, follow)
 
@@ -402,7 +404,7 @@ def _in_smaller_parts(task: Task, n_threads: int, error: DeviceMemoryError) -> B
 
     Codes then live on the host. The result is that of all rows at once up to rounding.
     """
-    n_rows = error.n_entries // (2 * task.settings.n_start(len(task.class_of_row)))
+    n_rows = error.n_entries // (3 * task.settings.n_start(len(task.class_of_row)))
     if task.engine is not None or not isinstance(task.X, np.ndarray) or n_rows < SUM_ROWS:
         raise error
     logger.warning("dbdl: %s Going on with %d rows at a time.", error, n_rows)
