@@ -12,6 +12,7 @@ chain on the GPU sees the random words of a chain on the CPU.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -411,8 +412,20 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
     return left, squares.sum(dim=0)
 
 
+_lock = threading.Lock()
+
+
+def _load_linear_algebra(device: str) -> None:
+    """Have PyTorch load its linear algebra: it fails where two threads ask for it first."""
+    with _lock:
+        one = torch.ones(1, 1, device=device)
+        torch.linalg.cholesky(one)
+        torch.linalg.solve_triangular(one, one, upper=False)
+
+
 @contextmanager
 def _stream(device: str) -> Iterator[None]:
+    _load_linear_algebra(device)
     before = torch.cuda.memory_allocated(device)
     try:
         with torch.cuda.stream(torch.cuda.Stream(device)):
