@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dbdl.learn.resume import ChainKeeper, Keeper
 
 logger = logging.getLogger("dbdl")
+_second_try = threading.Lock()
 
 Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
@@ -324,11 +326,13 @@ def score_left_out_rows(
         number, chain = run
         fold = folds[number]
         key = make_key(task.seed, 1 + number * PILOT_CHAINS + chain)
-        backend = make_backend(task.device)
-        with backend.lane():
+
+        def work(backend: Backend) -> list[NDArray[np.float64]]:
             atoms, label_atoms = learn(key, chain, fold.learn, backend)
             codes = encode_rows(task.X[fold.held_out], atoms, None, coders, backend)
             return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
+
+        return _in_memory_of_device(replace(task, engine=None), 1, work)
 
     results = run_blocks(score, runs, _n_lanes(task, n_threads))
     rows = np.concatenate([fold.held_out for fold in folds])
@@ -379,15 +383,9 @@ def run_chains(
         number, threads = run
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
         key = make_key(task.seed, FIRST_CHAIN + number)
-        backend = make_backend(task.device, threads, task.engine)
-        try:
-            with backend.lane():
-                return learn(number, key, backend, follow)
-        except DeviceMemoryError as error:
-            backend = _in_smaller_parts(task, threads, error)
-        gc.collect()  # what the error held of the device's memory
-        with backend.lane():
-            return learn(number, key, backend, follow)
+        return _in_memory_of_device(
+            task, threads, lambda backend: learn(number, key, backend, follow)
+        )
 
     n_threads = _n_lanes(task, n_threads)
     n_left = task.n_chains % n_threads
@@ -399,13 +397,34 @@ def run_chains(
     return learned
 
 
+def _in_memory_of_device(task: Task, n_threads: int, work: Callable[[Backend], Learned]) -> Learned:
+    """Do work with a backend of the task; where a device's memory is too small, try again.
+
+    Chains share a device, so the second try waits for others that try again, and takes rows to
+    the device in parts if need be.
+    """
+    backend = make_backend(task.device, n_threads, task.engine)
+    try:
+        with backend.lane():
+            return work(backend)
+    except DeviceMemoryError as error:
+        backend = _in_smaller_parts(task, n_threads, error)
+    with _second_try:
+        gc.collect()  # the error held some of the device's memory
+        with backend.lane():
+            return work(backend)
+
+
 def _in_smaller_parts(task: Task, n_threads: int, error: DeviceMemoryError) -> Backend:
     """Return a backend that takes rows to the device in parts that fit, or raise the error.
 
     Codes then live on the host. The result is that of all rows at once up to rounding.
     """
-    n_rows = error.n_entries // (3 * task.settings.n_start(len(task.class_of_row)))
-    if task.engine is not None or not isinstance(task.X, np.ndarray) or n_rows < SUM_ROWS:
+    n_all = len(task.class_of_row)
+    n_rows = error.n_entries // (3 * task.settings.n_start(n_all))
+    if n_rows >= n_all:
+        return make_backend(task.device, n_threads)
+    if task.engine is not None or n_rows < SUM_ROWS or not isinstance(task.X, np.ndarray):
         raise error
     logger.warning("dbdl: %s Going on with %d rows at a time.", error, n_rows)
     row_bytes = task.X.shape[1] * task.X.itemsize

@@ -1,0 +1,65 @@
+"""Where the memory of a device is too small, a second try takes what fits."""
+
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dbdl import DBDLClassifier
+from dbdl.backends import NumbaBackend
+from dbdl.backends.base import DeviceMemoryError
+from dbdl.backends.sharded import ShardedBackend
+from dbdl.learn import ensemble
+
+N_ROWS, N_ATOMS = 30_000, 30
+FIT = {"n_sweeps": 2, "n_chains": 2, "n_initial_atoms": N_ATOMS, "n_nonzero": 3, "random_state": 0}
+
+
+@dataclass(frozen=True)
+class SmallDevice(NumbaBackend):
+    """Has room for so many rows times atoms."""
+
+    room: int = 0
+
+    def hold(self, data):
+        if len(data.X) * N_ATOMS > self.room:
+            raise DeviceMemoryError("too little memory.", self.room)
+        return data
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(N_ROWS) % 3
+    X = rng.standard_normal((3, 6))[y] + 0.3 * rng.standard_normal((N_ROWS, 6))
+    return X.astype(np.float32), y
+
+
+@contextmanager
+def device_with(room, monkeypatch):
+    def make(device="cpu", n_threads=1, engine=None):
+        small = SmallDevice(n_threads, room=room)
+        return small if engine is None else ShardedBackend(n_threads, inner=small, engine=engine)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ensemble, "make_backend", make)
+        yield
+
+
+def test_rows_are_taken_to_the_device_in_parts_that_fit(rows, monkeypatch, caplog):
+    whole = DBDLClassifier(**FIT).fit(*rows)
+    with device_with(3 * 8192 * N_ATOMS + 1, monkeypatch), caplog.at_level(logging.WARNING, "dbdl"):
+        parts = DBDLClassifier(**FIT).fit(*rows)
+    assert "8192 rows at a time" in caplog.text
+    np.testing.assert_array_equal(parts.atoms_, whole.atoms_)
+    np.testing.assert_array_equal(parts.label_atoms_, whole.label_atoms_)
+
+
+def test_a_device_too_small_for_a_block_of_rows_says_so(rows, monkeypatch):
+    with (
+        device_with(5000 * N_ATOMS, monkeypatch),
+        pytest.raises(DeviceMemoryError, match="too little memory"),
+    ):
+        DBDLClassifier(**FIT).fit(*rows)
