@@ -1,28 +1,41 @@
 """Processes killed with SIGKILL at random moments: the fit still ends with the same bits.
 
-    python -m benchmarks.kill checkpoint [--times 20] [--kills 3] [--seed 0]
+    python -m benchmarks.kill {checkpoint,worker} [--times 20] [--kills 3] [--seed 0]
 
 ``checkpoint``: a process that fits scikit-learn's digits and keeps checkpoints is killed at a
 random moment of its fit and started again, which is killed in turn, until one comes to its end.
+
+``worker``: a worker of a Dask cluster is killed at a random moment of a fit, which goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import logging
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dbdl.backends import NumbaBackend
+from dbdl.backends.sharded import ShardedBackend
+from dbdl.draws import make_key
+from dbdl.learn.chain import ChainSettings, learn_chain
 
 READY = "ready"
+BLOCK_ROWS = 512
 
 
 class Trial(NamedTuple):
@@ -141,8 +154,108 @@ def checkpoint(
     return same
 
 
+# ------------------------------------------------------------------------------ workers of Dask
+
+
+class Cluster:
+    """Two workers that fit the same rows again and again, and can be killed while they do."""
+
+    def __init__(self, client: Any) -> None:
+        rng = np.random.default_rng(0)
+        self.y = rng.integers(0, 5, 6000)
+        centres = rng.standard_normal((5, 32))
+        X = (centres[self.y] + 0.3 * rng.standard_normal((6000, 32))).astype(np.float32)
+        self.X = X / np.linalg.norm(X, axis=1, keepdims=True)
+        self.client = client
+
+    def bits(self, backend: Any) -> str:
+        """Digest of what a chain publishes."""
+        settings = ChainSettings(n_initial_atoms=100, n_sweeps=20)
+        learned = learn_chain(make_key(1), self.X, self.y, settings, backend)
+        total = hashlib.blake2b(digest_size=16)
+        for array in (learned.dictionary.atoms, learned.chain.trace.log_joint):
+            total.update(array.tobytes())
+        return total.hexdigest()
+
+    def fit(self) -> str:
+        """Fit on the workers."""
+        from dbdl.backends.dask_cluster import DaskEngine
+
+        inner = NumbaBackend(block_rows=BLOCK_ROWS)
+        engine = DaskEngine(self.client)
+        return self.bits(ShardedBackend(block_rows=BLOCK_ROWS, inner=inner, engine=engine))
+
+    def kill_after(self, moments: list[float], source: random.Random) -> list[float]:
+        """Kill a worker at each of these moments (seconds); returns those that were killed."""
+        start, killed = time.perf_counter(), []
+        for moment in sorted(moments):
+            time.sleep(max(moment - (time.perf_counter() - start), 0))
+            pids = sorted(self.client.run(os.getpid, on_error="ignore").values())
+            if self.fitting and pids:
+                os.kill(source.choice(pids), signal.SIGKILL)
+                killed.append(time.perf_counter() - start)
+        return killed
+
+    fitting = False
+
+
+def worker(times: int, most_kills: int, seed: int) -> int:
+    """Kill workers of a cluster; returns how many trials ended with the same bits."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    source = random.Random(seed)
+    same, done = 0, 0
+    while done < times:
+        with two_workers() as client, ThreadPoolExecutor(1) as killer:
+            cluster = Cluster(client)
+            expected = cluster.bits(NumbaBackend(block_rows=BLOCK_ROWS))
+            cluster.fit()  # workers load their compiled code
+            start = time.perf_counter()
+            assert cluster.fit() == expected
+            seconds = time.perf_counter() - start
+            print(f"undisturbed: {seconds:.1f} s, bits {expected}, as without Dask", flush=True)
+            while done < times and both_there(client):
+                moments = [source.uniform(0.0, seconds) for _ in range(most_kills)]
+                cluster.fitting = True
+                task = killer.submit(cluster.kill_after, moments, source)
+                bits = cluster.fit()
+                cluster.fitting = False
+                if not (killed := task.result()):  # one that ended by itself says nothing
+                    continue
+                done += 1
+                same += bits == expected
+                after = ", ".join(f"{moment:.2f}" for moment in killed)
+                verdict = "identical" if bits == expected else f"DIFFERENT: {bits}"
+                print(
+                    f"trial {done:>2}: {len(killed)} kills, after {after} s: {verdict}", flush=True
+                )
+    return same
+
+
+@contextmanager
+def two_workers() -> Iterator[Any]:
+    """Start two workers of one thread each."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as processes,
+        Client(processes) as client,
+    ):
+        yield client
+
+
+def both_there(client: Any) -> bool:
+    """Wait for the worker that was killed to be back; one killed while it starts stays away."""
+    try:
+        client.wait_for_workers(2, timeout=10)
+    except TimeoutError:
+        return False
+    return True
+
+
 #: What can be killed, by name; each is given the numbers of trials and of kills, and a seed.
-KINDS: dict[str, Callable[[int, int, int], int]] = {"checkpoint": checkpoint}
+KINDS: dict[str, Callable[[int, int, int], int]] = {"checkpoint": checkpoint, "worker": worker}
 
 
 def main() -> None:

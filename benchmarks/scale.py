@@ -33,7 +33,7 @@ from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.rows import lazy_rows, open_rows
 
 N_FEATURES, N_ATOMS, N_CLASSES, N_SWEEPS = 128, 1000, 10, 3
-N_TRUE_ATOMS, N_TRUE_NONZERO, NOISE = 60, 5, 0.02
+N_TRUE_ATOMS, N_TRUE_NONZERO, NOISE = 20, 3, 0.01
 BLOCK = 50_000
 
 
