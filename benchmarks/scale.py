@@ -139,10 +139,12 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
         ends: list[float] = []
         moved: list[int] = []
         before: dict[str, float] = {}
+        marks: list[float] = []
 
         def note(_: Any) -> None:
             ends.append(time.perf_counter())
             moved.append(sum(client.run(_bytes_sent).values()))
+            marks.append(time.time())
             if len(moved) == 1:
                 before.update(backend.seconds)
 
@@ -153,13 +155,13 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
                 make_key(0), rows, labels(len(rows)), settings, backend, on_sweep=note
             )
         n = N_SWEEPS - 1
-        head = sum(backend.seconds[name] - before[name] for name in before) / N_SWEEPS * 1.0
+        head = sum(backend.seconds[name] - before[name] for name in before)
         return Cluster(
             n_workers,
             ends[0] - begin,
             (ends[-1] - ends[0]) / n,
-            head * N_SWEEPS / n,
-            computed(stream.data, ("dbdl-sweep", "dbdl-gather")) / N_SWEEPS,
+            head / n,
+            computed(stream.data, marks[0], marks[-1]) / n,
             learned.chain.state.parameters.n_atoms,
             (moved[-1] - moved[0]) // n,
             float(np.abs(learned.dictionary.atoms.astype(np.float64)).sum()),
@@ -177,17 +179,17 @@ def warm_up(client: Any, path: Path) -> None:
 
 
 def _bytes_sent(dask_worker: Any) -> int:
-    return int(dask_worker.transfer_outgoing_bytes_total)
+    return int(sum(sent["total"] for sent in dask_worker.transfer_outgoing_log))
 
 
-def computed(tasks: list[dict[str, Any]], names: tuple[str, ...]) -> float:
-    """Seconds that workers computed tasks of these names."""
+def computed(tasks: list[dict[str, Any]], start: float, stop: float) -> float:
+    """Seconds that workers swept and summed between two times."""
     return sum(
         step["stop"] - step["start"]
         for task in tasks
-        if str(task["key"]).startswith(names)
+        if str(task["key"]).startswith(("dbdl-sweep", "dbdl-gather"))
         for step in task["startstops"]
-        if step["action"] == "compute"
+        if step["action"] == "compute" and start <= step["start"] and step["stop"] <= stop
     )
 
 

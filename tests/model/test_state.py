@@ -1,9 +1,12 @@
 """Sparse codes and parameters: round trips and dropping."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from dbdl.model.state import Codes, Parameters
+from dbdl.model.statistics import AtomSums
 
 
 def sparse_array(seed, n_samples=9, n_atoms=7, density=0.3):
@@ -64,3 +67,10 @@ def test_keeping_atoms_of_parameters_keeps_their_births_and_leaves_precisions_al
     np.testing.assert_array_equal(part.selection_logit, whole.selection_logit[:, [1, 4]])
     np.testing.assert_array_equal(part.strength_precision, whole.strength_precision)
     np.testing.assert_array_equal(part.noise_precision, whole.noise_precision)
+
+
+def test_records_know_the_memory_of_their_arrays():
+    codes = Codes(np.zeros(1001, np.int64), np.zeros(5000, np.int32), np.zeros(5000, np.float32))
+    assert 48_000 < sys.getsizeof(codes) < 49_000
+    sums = AtomSums(np.zeros((100, 100)), np.zeros((100, 20)))
+    assert 96_000 < sys.getsizeof(sums) < 97_000

@@ -24,6 +24,7 @@ from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.joint import log_large_terms
 from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.record import ArrayRecord
 from dbdl.model.ridge import ridge, solve_ridge
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, AtomSums, UsageSums, tree_sum
@@ -47,7 +48,7 @@ ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was m
 
 
 @dataclass(frozen=True)
-class Data:
+class Data(ArrayRecord):
     """Labelled rows, placed where a backend wants them.
 
     Attributes

@@ -17,6 +17,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from distributed import Client, Future, KilledWorker
@@ -29,8 +30,8 @@ from dbdl.rows.readers import DaskRows
 
 logger = logging.getLogger("dbdl")
 
-#: Parts for each thread of the cluster, so that unequal parts even out.
-PARTS_A_THREAD = 2
+#: Parts for each thread where their number is no power of two: unequal parts then even out.
+PARTS_A_THREAD = 4
 #: Seconds after which a cluster without workers is given up. Of a scheduler that does not answer
 #: Dask itself says so after its own time for connections, 30 seconds unless configured.
 LOST_AFTER = 60.0
@@ -58,12 +59,15 @@ class DaskEngine:
     client: Client
     lost_after: float = LOST_AFTER
     _held: dict[Any, Future] = field(default_factory=dict, repr=False, compare=False)
+    _homes: WeakKeyDictionary[Future, str] = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut as the chunks of a collection are, or into a few parts for each thread."""
         n_blocks = -(-source.shape[0] // block_rows)
         if not isinstance(source, LazyRows) or not isinstance(source.reader, DaskRows):
-            return cut(n_blocks, PARTS_A_THREAD * max(self._n_threads(), 1))
+            return cut(n_blocks, n_parts(max(self._n_threads(), 1)))
         bounds = np.cumsum(source.reader.array.chunks[0])[:-1]
         return cut_at(n_blocks, [int(bound) // block_rows for bound in bounds])
 
@@ -77,27 +81,50 @@ class DaskEngine:
     def _read(self, inner: Backend, part: Part) -> Future:
         source: Any = part.source
         empty = replace(part, source=_no_rows(source))
+        home = self._home(part)
         if isinstance(source, np.ndarray):
-            return self.run(_fill, inner, empty, source[part.rows], None)
+            return self.run(_fill, inner, empty, source[part.rows], None, home=home)
         if isinstance(source.reader, DaskRows):
             raw = self.client.compute(source.reader.array[part.rows])
             return self.run(_fill, inner, empty, raw, source.prepare)
-        return self.run(open_part, inner, part)
+        return self.run(open_part, inner, part, home=home)
+
+    def _home(self, part: Part) -> str | None:
+        """Return a worker for a part: neighbours share one, so that it can add up their sums."""
+        workers = sorted(self._threads())
+        if not workers:
+            return None
+        return workers[part.rows.start * len(workers) // part.source.shape[0]]
 
     def share(self, value: Any) -> Future:
         """Send a value out once; workers hand it on to each other."""
         return self.run(_itself, value)
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Make a task of a function; arguments may be tasks."""
+    def run(self, function: Callable[..., Any], *arguments: Any, home: str | None = None) -> Future:
+        """Make a task of a function; arguments may be tasks.
+
+        ``home`` is a worker to prefer; by default that of the first argument which has one, so
+        that what belongs to a part stays with it.
+        """
         if self.client.status not in ("running", "connecting"):
             raise ClusterLostError(self._what_is_lost())
+        for argument in arguments:
+            if home is None and isinstance(argument, Future):
+                home = self._homes.get(argument)
         name = getattr(function, "__name__", type(function).__name__).strip("_")
         with warnings.catch_warnings():  # parameters are as large as they are
             warnings.filterwarnings("ignore", message="Sending large graph")
-            return self.client.submit(
-                function, *arguments, key=f"dbdl-{name}-{uuid4().hex}", pure=False
+            task = self.client.submit(
+                function,
+                *arguments,
+                key=f"dbdl-{name}-{uuid4().hex}",
+                pure=False,
+                workers=home,
+                allow_other_workers=home is not None,
             )
+        if home is not None:
+            self._homes[task] = home
+        return task
 
     def fetch(self, handle: Future) -> Any:
         """Wait for the value of a task, for as long as there is a cluster that works on it."""
@@ -123,14 +150,17 @@ class DaskEngine:
 
     def _n_threads(self) -> int:
         """Return the number of threads of all workers, 0 if nobody answers."""
+        return sum(self._threads().values())
+
+    def _threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker, none if nobody answers."""
         scheduler = self.client.scheduler
         if self.client.status != "running" or scheduler is None:
-            return 0
+            return {}
         try:
-            threads = self.client.sync(scheduler.ncores, callback_timeout=LOOK_EVERY)
-            return sum(threads.values())
+            return self.client.sync(scheduler.ncores, callback_timeout=LOOK_EVERY)
         except (TimeoutError, OSError):
-            return 0
+            return {}
 
     def _what_is_lost(self) -> str:
         lost = "has no worker left" if self.client.status == "running" else "does not answer"
@@ -139,6 +169,16 @@ class DaskEngine:
             f" {lost} (waited {self.lost_after:g} s). Start it again; a fit with checkpoint=... "
             "goes on from the last checkpoint when it is called again."
         )
+
+
+def n_parts(n_threads: int) -> int:
+    """Return the number of parts for so many threads.
+
+    One each where the tree can be cut so: a thread that has one part waits for it, and Dask does
+    not move rows from one that has two to one that has none.
+    """
+    is_power_of_two = n_threads & (n_threads - 1) == 0
+    return n_threads if is_power_of_two else PARTS_A_THREAD * n_threads
 
 
 def aligned(rows: LazyRows, block_rows: int) -> LazyRows:

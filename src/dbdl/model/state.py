@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl.model.record import ArrayRecord
+
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class Codes:
+class Codes(ArrayRecord):
     """Sparse codes, usage times strength, row by row (compressed sparse rows).
 
     An atom is used by a row exactly if it is listed there. The strengths of unused atoms follow
@@ -60,7 +62,7 @@ class Codes:
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(ArrayRecord):
     """Global parameters; the paper's symbol in brackets.
 
     Attributes

@@ -9,11 +9,13 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl.model.record import ArrayRecord
+
 Floats = NDArray[np.floating[Any]]
 Numbers = NDArray[Any]
 
 
-class _Addable:
+class _Addable(ArrayRecord):
     """Sums of two sets of rows add up field by field."""
 
     def __add__(self, other: Self) -> Self:
