@@ -127,7 +127,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Scale rows to unit norm first. The default precisions make sense for unit rows only.
     device : str, default="cpu"
         Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
-        ``dbdl[gpu]``), "auto" for a GPU where there is one.
+        ``dbdl[gpu]``), "auto" for a GPU where there is one. "dask" sends the chains to the workers
+        of the current ``dask.distributed`` client (needs ``dbdl[dask]``), "dask:cuda" to their
+        GPUs.
     checkpoint : str or path-like, default=None
         Folder in which the state of every chain is kept, made if need be. A `fit` with the same
         data and parameters goes on from there, after a kill at any moment too, and ends with the
@@ -330,6 +332,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows in memory; or rows that are read in parts: what `dbdl.open_rows` returns, a large
+            memory map, a dataset of HDF5 or zarr, or a Dask array or data frame, whose rows stay
+            on the workers of the current client if there is one.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
 
