@@ -26,12 +26,16 @@ LONG = ChainSettings(n_sweeps=12, n_initial_atoms=60)
 FIT = {"n_sweeps": 2, "n_chains": 2, "n_initial_atoms": 40, "n_nonzero": 4, "random_state": 0}
 
 
+def two_workers():
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    return distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+    )
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
-    ) as cluster:
+    with two_workers() as cluster:
         yield cluster
 
 
@@ -82,26 +86,25 @@ def test_one_worker_gives_the_same_bits():
     assert_same_bits(found, in_one_place())
 
 
-def test_a_killed_worker_changes_no_bit(client):
+def test_a_killed_worker_changes_no_bit():
     X, class_of_row = rows_and_classes()
-    n_sweeps, killed = 0, []
-
-    def kill_soon():
-        pid = min(client.run(os.getpid).values())
-        os.kill(pid, signal.SIGKILL)
-        killed.append(pid)
+    n_fetched, killed = 0, []
 
     class Watched(DaskEngine):
         def fetch(self, handle):
-            nonlocal n_sweeps
-            n_sweeps += 1
-            if n_sweeps in (8, 20):
-                threading.Thread(target=kill_soon).start()
+            nonlocal n_fetched
+            n_fetched += 1
+            if n_fetched == 12:
+                killed.append(min(self.client.run(os.getpid).values()))
+                threading.Timer(0.05, os.kill, (killed[0], signal.SIGKILL)).start()
             return super().fetch(handle)
 
-    found = everything(sharded(Watched(client)), X, class_of_row, LONG)
+    with two_workers() as own, distributed.Client(own, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        found = everything(sharded(Watched(client)), X, class_of_row, LONG)
+        left = client.run(os.getpid).values()
     assert_same_bits(found, in_one_place())
-    assert len(killed) == 2
+    assert killed[0] not in left
 
 
 def test_without_workers_the_fit_ends_with_a_clear_error():

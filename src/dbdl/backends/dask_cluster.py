@@ -17,7 +17,6 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from distributed import Client, Future, KilledWorker
@@ -59,9 +58,6 @@ class DaskEngine:
     client: Client
     lost_after: float = LOST_AFTER
     _held: dict[Any, Future] = field(default_factory=dict, repr=False, compare=False)
-    _homes: WeakKeyDictionary[Future, str] = field(
-        default_factory=WeakKeyDictionary, repr=False, compare=False
-    )
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut as the chunks of a collection are, or into a few parts for each thread."""
@@ -81,50 +77,27 @@ class DaskEngine:
     def _read(self, inner: Backend, part: Part) -> Future:
         source: Any = part.source
         empty = replace(part, source=_no_rows(source))
-        home = self._home(part)
         if isinstance(source, np.ndarray):
-            return self.run(_fill, inner, empty, source[part.rows], None, home=home)
+            return self.run(_fill, inner, empty, source[part.rows], None)
         if isinstance(source.reader, DaskRows):
             raw = self.client.compute(source.reader.array[part.rows])
             return self.run(_fill, inner, empty, raw, source.prepare)
-        return self.run(open_part, inner, part, home=home)
-
-    def _home(self, part: Part) -> str | None:
-        """Return a worker for a part: neighbours share one, so that it can add up their sums."""
-        workers = sorted(self._threads())
-        if not workers:
-            return None
-        return workers[part.rows.start * len(workers) // part.source.shape[0]]
+        return self.run(open_part, inner, part)
 
     def share(self, value: Any) -> Future:
         """Send a value out once; workers hand it on to each other."""
         return self.run(_itself, value)
 
-    def run(self, function: Callable[..., Any], *arguments: Any, home: str | None = None) -> Future:
-        """Make a task of a function; arguments may be tasks.
-
-        ``home`` is a worker to prefer; by default that of the first argument which has one, so
-        that what belongs to a part stays with it.
-        """
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Make a task of a function; arguments may be tasks."""
         if self.client.status not in ("running", "connecting"):
             raise ClusterLostError(self._what_is_lost())
-        for argument in arguments:
-            if home is None and isinstance(argument, Future):
-                home = self._homes.get(argument)
         name = getattr(function, "__name__", type(function).__name__).strip("_")
         with warnings.catch_warnings():  # parameters are as large as they are
             warnings.filterwarnings("ignore", message="Sending large graph")
-            task = self.client.submit(
-                function,
-                *arguments,
-                key=f"dbdl-{name}-{uuid4().hex}",
-                pure=False,
-                workers=home,
-                allow_other_workers=home is not None,
+            return self.client.submit(
+                function, *arguments, key=f"dbdl-{name}-{uuid4().hex}", pure=False
             )
-        if home is not None:
-            self._homes[task] = home
-        return task
 
     def fetch(self, handle: Future) -> Any:
         """Wait for the value of a task, for as long as there is a cluster that works on it."""
@@ -150,17 +123,14 @@ class DaskEngine:
 
     def _n_threads(self) -> int:
         """Return the number of threads of all workers, 0 if nobody answers."""
-        return sum(self._threads().values())
-
-    def _threads(self) -> dict[str, int]:
-        """Return the number of threads of each worker, none if nobody answers."""
         scheduler = self.client.scheduler
         if self.client.status != "running" or scheduler is None:
-            return {}
+            return 0
         try:
-            return self.client.sync(scheduler.ncores, callback_timeout=LOOK_EVERY)
+            threads = self.client.sync(scheduler.ncores, callback_timeout=LOOK_EVERY)
+            return sum(threads.values())
         except (TimeoutError, OSError):
-            return {}
+            return 0
 
     def _what_is_lost(self) -> str:
         lost = "has no worker left" if self.client.status == "running" else "does not answer"
