@@ -15,6 +15,7 @@ from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend, make_backend
 from dbdl.backends.sharded import InTurn, ShardedBackend
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.labels import gibbs_label_atoms
 
 on_device = pytest.mark.skipif(DEVICE is None, reason=WHY_NOT)
 
@@ -245,6 +246,19 @@ def test_rows_taken_to_the_device_in_parts_give_the_chain_of_all_rows():
     assert len(found.data.parts) == 3
     np.testing.assert_array_equal(a.atom, b.atom)
     np.testing.assert_allclose(a.strength, b.strength, rtol=1e-9, atol=1e-12)
+
+
+@on_device
+def test_label_atoms_by_gibbs_are_those_of_the_cpu():
+    problem = make_problem(16, 8, 12, seed=1)
+    settings = ChainSettings(
+        n_sweeps=2, n_initial_atoms=10, noise_precision=50.0, n_start_nonzero=3
+    )
+    found = []
+    for backend in (NumbaBackend(), device_backend()):
+        learned = learn_chain(KEY, problem.X, problem.class_of_row, settings, backend)
+        found.append(gibbs_label_atoms(KEY, learned, settings, 0.1, backend))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")

@@ -98,7 +98,8 @@ class TorchBackend:
 
     def labels(self, data: Any) -> DeviceData:
         """Return the labels of the rows in place of the rows."""
-        return replace(data, X=data.one_hot.T.to(data.X.dtype), square=float(data.n_samples))
+        labels = data.one_hot.T.to(data.X.dtype).contiguous()  # kernels walk along rows
+        return replace(data, X=labels, square=float(data.n_samples))
 
     def put(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device."""
