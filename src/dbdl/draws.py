@@ -16,13 +16,9 @@ import math
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-# With Python's model of errors a division is a branch, which keeps loops out of vector registers.
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
-# Inlined always: too large for the rule of LLVM, and a call inside a loop ends vector code.
-_inlined = njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+from dbdl._compile import inlined, kernel
 
 Key = tuple[int, int]
 
@@ -63,7 +59,7 @@ def make_key(seed: int, chain: int = 0) -> Key:
     return int(low), int(high)
 
 
-@_inlined
+@inlined()
 def _round(x0, x1, x2, x3, k0, k1):
     product_0 = _MULTIPLIER_0 * np.uint64(x0)
     product_1 = _MULTIPLIER_1 * np.uint64(x2)
@@ -75,7 +71,7 @@ def _round(x0, x1, x2, x3, k0, k1):
     )
 
 
-@_inlined
+@inlined()
 def philox(key, c0, c1, c2, c3):
     """Four random 32-bit words for one address."""
     k0 = np.uint32(key[0])
@@ -98,7 +94,7 @@ def philox(key, c0, c1, c2, c3):
     return x0, x1, x2, x3
 
 
-@_inlined
+@inlined()
 def _to_uniform(high, low):
     """Uniform in the open interval (0, 1) from two words: 53 bits and a half."""
     bits = (np.int64(high >> np.uint32(5)) << 26) | np.int64(low >> np.uint32(6))
@@ -106,32 +102,32 @@ def _to_uniform(high, low):
     return min((np.float64(bits) + 0.5) * 1.1102230246251565e-16, 0.9999999999999999)
 
 
-@_inlined
+@inlined()
 def _last_word(site, attempt):
     return np.uint32(site * 65536 + attempt)
 
 
-@_inlined
+@inlined()
 def two_uniforms(key, site, place, birth, sweep, attempt=0):
     """Two independent uniforms in (0, 1)."""
     w0, w1, w2, w3 = philox(key, place, birth, sweep, _last_word(site, attempt))
     return _to_uniform(w0, w1), _to_uniform(w2, w3)
 
 
-@_compiled
+@kernel()
 def uniform(key, site, place, birth, sweep):
     """One uniform in (0, 1)."""
     return two_uniforms(key, site, place, birth, sweep)[0]
 
 
-@_compiled
+@kernel()
 def fill_uniforms(key, site, places, births, sweep, out):
     """Fill ``out`` (n,) with the uniforms of so many places and births."""
     for i in range(len(out)):
         out[i] = two_uniforms(key, site, places[i], births[i], sweep)[0]
 
 
-@_inlined
+@inlined()
 def _log(x):
     """Natural logarithm of a positive, normal double, without branches.
 
@@ -156,7 +152,7 @@ def _log(x):
     return exponent * 0.6931471805599453 - (half - s * (half + even + odd) - f)
 
 
-@_inlined
+@inlined()
 def _cos_sin_of_turns(u):
     """cos(2 pi u) and sin(2 pi u) for u in (0, 1), without branches (fdlibm's polynomials)."""
     quarter = np.int64(4.0 * u + 0.5)
@@ -208,7 +204,7 @@ def _cos_sin_of_turns(u):
     return first, second
 
 
-@_inlined
+@inlined()
 def two_normals(key, site, place, birth, sweep, attempt=0):
     """Two independent standard normals (Box and Muller)."""
     u1, u2 = two_uniforms(key, site, place, birth, sweep, attempt)
@@ -217,13 +213,13 @@ def two_normals(key, site, place, birth, sweep, attempt=0):
     return radius * cos, radius * sin
 
 
-@_compiled
+@kernel()
 def normal(key, site, place, birth, sweep):
     """One standard normal."""
     return two_normals(key, site, place, birth, sweep)[0]
 
 
-@_inlined
+@inlined()
 def _try_log_gamma(key, site, place, birth, sweep, shape, attempt):
     """One attempt of Marsaglia and Tsang: (log of a Gamma(shape, 1) variate, accepted)."""
     small = shape < 1.0
@@ -238,7 +234,7 @@ def _try_log_gamma(key, site, place, birth, sweep, shape, attempt):
     return (raised + _log(boost) / shape if small else raised), accepted
 
 
-@_compiled
+@kernel()
 def log_gamma_variate(key, site, place, birth, sweep, shape):
     """Logarithm of a Gamma(shape, 1) variate (Marsaglia and Tsang, 2000).
 
@@ -253,13 +249,13 @@ def log_gamma_variate(key, site, place, birth, sweep, shape):
     return variate
 
 
-@_compiled
+@kernel()
 def gamma_variate(key, site, place, birth, sweep, shape):
     """A Gamma(shape, 1) variate."""
     return math.exp(log_gamma_variate(key, site, place, birth, sweep, shape))
 
 
-@_compiled
+@kernel()
 def fill_normals(key, site, births, sweep, first_feature, out):
     """Fill ``out`` (n_atoms, n_columns) with standard normals addressed by (feature, birth).
 
@@ -278,14 +274,14 @@ def fill_normals(key, site, births, sweep, first_feature, out):
         out[k, 1::2] = second[: n_columns // 2]
 
 
-@_inlined
+@inlined()
 def _quartered_uniform(key, site, place, birth, sweep):
     words = philox(key, place >> 2, birth, sweep, _last_word(site, 0))
     low, _, _, _ = philox(key, place, birth, sweep, _last_word(site, 1))
     return _to_uniform(words[place & 3], low)
 
 
-@_compiled
+@kernel()
 def quartered_uniform(key, site, place, birth, sweep):
     """One uniform in (0, 1) whose first word is one of the four that four places share.
 
@@ -295,14 +291,14 @@ def quartered_uniform(key, site, place, birth, sweep):
     return _quartered_uniform(key, site, place, birth, sweep)
 
 
-@_compiled
+@kernel()
 def quartered_logit(key, site, place, birth, sweep):
     """Logit of the same uniform."""
     u = _quartered_uniform(key, site, place, birth, sweep)
     return _log(u / (1.0 - u))
 
 
-@_inlined
+@inlined()
 def _logit_bound(first_word):
     """Bound the logit of the uniform with this first word from below, closely if it is low.
 
@@ -316,7 +312,7 @@ def _logit_bound(first_word):
     return bound if top > np.float32(0.0) else np.float32(-1e30)
 
 
-@_compiled
+@kernel()
 def fill_logit_bounds(key, site, first_place, births, sweep, out):
     """Fill ``out`` (4, n_atoms), float32, with numbers below the `quartered_logit` of four places.
 
@@ -331,7 +327,7 @@ def fill_logit_bounds(key, site, first_place, births, sweep, out):
         out_3[k] = _logit_bound(w3)
 
 
-@_compiled
+@kernel()
 def fill_log_gammas(key, site, place, births, sweep, shapes, out):
     """Fill ``out`` (n_atoms,) with logarithms of Gamma(shapes, 1) variates addressed by birth."""
     accepted = np.empty(len(out), dtype=np.bool_)
@@ -342,7 +338,7 @@ def fill_log_gammas(key, site, place, births, sweep, shapes, out):
             out[k] = log_gamma_variate(key, site, place, births[k], sweep, shapes[k])
 
 
-@_compiled
+@kernel()
 def fill_logit_betas(key, place, births, sweep, a, b, out):
     """Fill ``out`` (n_atoms,) with logit Beta(a, b) variates.
 

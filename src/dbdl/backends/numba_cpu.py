@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dbdl._compile import CONTRACTED, REORDERED, inlined, kernel
 from dbdl._threads import block_slices, even_slices, run_blocks
 from dbdl.backends.base import Data, HostBackend
 from dbdl.coding.omp import encode, gram_matrix
@@ -54,14 +54,6 @@ STRETCH = 16
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
-_compiled = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
-_inlined = njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True
-)
-# A sum may be reordered where no decision is compared with another backend's one by one.
-_reordered = njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}
-)
 _ATOM, _USAGE, _STRENGTH, _PRIOR = (
     int(site) for site in (Site.ATOM, Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
 )
@@ -264,7 +256,7 @@ def _search_bound(
     return offset, 0.5 * noise**2 / precision
 
 
-@_compiled
+@inlined(CONTRACTED)
 def _subtract_codes(block, row_start, atom, strength, atoms):
     """Turn the rows of ``block`` into residuals x - code @ atoms (eq. 7), in place."""
     first = row_start[0]
@@ -281,7 +273,7 @@ def _subtract_codes(block, row_start, atom, strength, atoms):
             )
 
 
-@_compiled
+@inlined(CONTRACTED)
 def _add_rows(total, factor, row, table, left):
     """Add ``factor @ table[row]`` to ``total``, for the features from ``left`` on."""
     right = left + len(total)
@@ -298,7 +290,7 @@ def _add_rows(total, factor, row, table, left):
             total[j] += f0 * t0[j]
 
 
-@_reordered
+@inlined(REORDERED)
 def _square(row):
     total = 0.0
     for j in range(len(row)):
@@ -306,7 +298,7 @@ def _square(row):
     return total
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _residual_square(X, row_start, atom, strength, atoms):
     """Squared norm of every row's residual."""
     out = np.empty(len(X))
@@ -317,7 +309,7 @@ def _residual_square(X, row_start, atom, strength, atoms):
     return out
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _sweep_block(
     key,
     number,
@@ -400,7 +392,7 @@ def _sweep_block(
     return listed, out_atom[:n_out].copy(), out_strength[:n_out].copy(), residual_square
 
 
-@_inlined
+@inlined(CONTRACTED)
 def _next_above(start, stop, offset, gain, match, lowest):
     """Find the first k in start..stop with offset + gain * match**2 above; ``stop`` if none is.
 
@@ -415,7 +407,7 @@ def _next_above(start, stop, offset, gain, match, lowest):
     return stop
 
 
-@_inlined
+@inlined(CONTRACTED)
 def _any_above(offset, gain, match, lowest):
     """Whether any offset + gain * match**2 lies above; counted, since a branch ends vector code."""
     n_above = 0
@@ -424,7 +416,7 @@ def _any_above(offset, gain, match, lowest):
     return n_above > 0
 
 
-@_compiled
+@inlined(CONTRACTED)
 def _subtract(target, factor, row):
     """Update ``target -= factor * row``.
 
@@ -434,14 +426,14 @@ def _subtract(target, factor, row):
         target[j] -= factor * row[j]
 
 
-@_compiled
+@inlined(CONTRACTED)
 def _longer(array, length):
     longer = np.empty(length, dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_classes, n_atoms):
     """Return the fields of `UsageSums` for some rows."""
     count = np.zeros((n_classes, n_atoms), dtype=np.int64)
@@ -459,7 +451,7 @@ def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_cla
     return count, energy, strength_square, residual
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _transposed(row_start, atom, strength, weight, n_atoms):
     """List the entries by atom: (start of each atom, rows in order, weight * strength)."""
     start = np.zeros(n_atoms + 1, dtype=np.int64)
@@ -479,7 +471,7 @@ def _transposed(row_start, atom, strength, weight, n_atoms):
     return start, row, value
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _gather_block(first, last, start, row, value, X, row_start, atom, strength, gram, cross):
     """Sum the rows of `AtomSums` for atoms first..last, up to the diagonal of the Gram part."""
     for left in range(0, X.shape[1], SUM_FEATURES):
@@ -495,7 +487,7 @@ def _gather_block(first, last, start, row, value, X, row_start, atom, strength, 
                 gram[k, atom[entry]] += value[place] * strength[entry]
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _mirror(gram, first, last):
     """Copy rows first..last of the lower triangle to the upper, in squares that stay in cache."""
     for left in range(0, last, STRETCH):
@@ -506,7 +498,7 @@ def _mirror(gram, first, last):
                     gram[left + j, k] = part[j]
 
 
-@_inlined
+@inlined(CONTRACTED)
 def _any_nonzero(row):
     """Whether any number is not zero; counted, since a branch ends vector code."""
     total = 0
@@ -515,7 +507,7 @@ def _any_nonzero(row):
     return total > 0
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _inverse_blocks(precision, size):
     """Inverses of the lower triangles of the diagonal blocks, zero above: a solve as a product."""
     n = len(precision)
@@ -536,7 +528,7 @@ def _inverse_blocks(precision, size):
     return inverse
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _off_diagonal(precision, n_nonzero):
     """List what is not zero beside the diagonal: (start of each row, columns, negated values)."""
     n = len(precision)
@@ -557,7 +549,7 @@ def _off_diagonal(precision, n_nonzero):
     return start, column, value
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _draw_sparse(
     key, number, first_feature, births, precision, natural_mean, start, other, value, tile
 ):
@@ -577,19 +569,19 @@ def _draw_sparse(
         _divide(total, precision[k, k], tile[k])
 
 
-@_compiled
+@inlined(CONTRACTED)
 def _scale_and_add(total, scale, row):
     for j in range(len(total)):
         total[j] = scale * total[j] + row[j]
 
 
-@_compiled
+@inlined(CONTRACTED)
 def _divide(total, by, out):
     for j in range(len(total)):
         out[j] = total[j] / by
 
 
-@_compiled
+@kernel(CONTRACTED)
 def _draw_dense(key, number, first_feature, births, precision, natural_mean, inverse, tile):
     """Gauss-Seidel with noise, by blocks of atoms: ``tile`` (n_atoms, n_columns) in place."""
     n_atoms, n_columns = tile.shape

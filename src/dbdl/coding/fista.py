@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dbdl._compile import REORDERED, kernel
 
 Array = NDArray[Any]
 #: Writes Q(codes) into its second argument.
@@ -36,11 +37,6 @@ OPTIMISM = 0.95
 
 #: Room for the rounding of a curvature: without it a step could be refused for ever.
 SLACK = {"float64": 1e-10, "float32": 1e-4}
-
-# sums may be reordered and contracted; NaN and infinity keep their meaning
-_kernel = njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"}
-)
 
 
 @dataclass(frozen=True)
@@ -149,7 +145,7 @@ def fista(
     return FistaResult(codes, np.array(trace), float(lipschitz), converged)
 
 
-@_kernel
+@kernel(REORDERED)
 def _shrink(
     point: Array, image: Array, linear: Array, step: float, threshold: float, out: Array
 ) -> None:
@@ -161,7 +157,7 @@ def _shrink(
             o[k] = max(value - threshold, 0) + min(value + threshold, 0)
 
 
-@_kernel
+@kernel(REORDERED)
 def _objective(codes: Array, image: Array, linear: Array, penalty: float) -> float:
     total = 0.0
     for i in range(codes.shape[0]):
@@ -175,7 +171,7 @@ def _objective(codes: Array, image: Array, linear: Array, penalty: float) -> flo
     return total
 
 
-@_kernel
+@kernel(REORDERED)
 def _curvature(
     trial: Array, trial_image: Array, point: Array, point_image: Array
 ) -> tuple[float, float]:
@@ -191,7 +187,7 @@ def _curvature(
     return moved, curved
 
 
-@_kernel
+@kernel(REORDERED)
 def _extrapolate(new: Array, old: Array, weight: float, out: Array) -> float:
     """New plus weight times its change; returns the squared norm of the new."""
     size = 0.0

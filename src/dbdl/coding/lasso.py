@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
+from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.omp import (
     ROWS,
@@ -38,7 +39,6 @@ from dbdl.coding.omp import (
     _check_gram,
     _read_only,
     gram_matrix,
-    kernel,
 )
 
 Array = NDArray[Any]
@@ -219,7 +219,7 @@ class _Watch(NamedTuple):
     slot: Array  # (most_members,), row of the table of each member; free rows at the end
 
 
-@kernel()
+@inlined(REORDERED)
 def _new_path(most: int) -> Any:
     return _Path(
         np.zeros(most, np.int64),
@@ -233,7 +233,7 @@ def _new_path(most: int) -> Any:
     )
 
 
-@kernel()
+@inlined(REORDERED)
 def _new_watch(n_atoms: int, most: int) -> Any:
     return _Watch(
         np.zeros(n_atoms, np.int64),
@@ -247,7 +247,7 @@ def _new_watch(n_atoms: int, most: int) -> Any:
     )
 
 
-@kernel()
+@kernel(REORDERED)
 def _follow_all(correlations: Array, squares: Array, problem: Any, codes: Array) -> bool:
     """Codes of all rows; False where a path was cut short."""
     n_atoms, most = problem.gram.shape[0], problem.most_members
@@ -266,7 +266,7 @@ def _follow_all(correlations: Array, squares: Array, problem: Any, codes: Array)
     return complete
 
 
-@kernel()
+@inlined(REORDERED)
 def _follow(
     start: Array,
     square: float,
@@ -311,7 +311,7 @@ def _follow(
     return n, False
 
 
-@kernel()
+@inlined(REORDERED)
 def _copy(source: Any, target: Any, n: int) -> None:
     target.member[:n] = source.member[:n]
     target.sign[:n] = source.sign[:n]
@@ -322,7 +322,7 @@ def _copy(source: Any, target: Any, n: int) -> None:
         target.factor[j, j:n] = source.factor[j, j:n]
 
 
-@kernel()
+@inlined(REORDERED)
 def _choose_watched(correlation: Array, problem: Any, path: Any, watch: Any, n: int) -> int:
     """Watch the atoms best correlated with the residual; their number."""
     watch.place[:] = -1
@@ -343,7 +343,7 @@ def _choose_watched(correlation: Array, problem: Any, path: Any, watch: Any, n: 
     return n_watched
 
 
-@kernel()
+@inlined(REORDERED)
 def _watch_missed(
     correlation: Array, limit: float, problem: Any, watch: Any, n_watched: int
 ) -> int:
@@ -359,7 +359,7 @@ def _watch_missed(
     return n_watched
 
 
-@kernel()
+@inlined(REORDERED)
 def _fill(correlation: Array, problem: Any, path: Any, watch: Any, n: int, n_watched: int) -> None:
     """Correlations of the watched atoms, and their products with the members."""
     for i in range(n_watched):
@@ -369,14 +369,14 @@ def _fill(correlation: Array, problem: Any, path: Any, watch: Any, n: int, n_wat
         _fill_row(problem, path, watch, j, n_watched)
 
 
-@kernel()
+@inlined(REORDERED)
 def _fill_row(problem: Any, path: Any, watch: Any, j: int, n_watched: int) -> None:
     row, out, atom = problem.gram[path.member[j]], watch.table[watch.slot[j]], watch.atom
     for i in range(n_watched):
         out[i] = row[atom[i]]
 
 
-@kernel()
+@inlined(REORDERED)
 def _bar_members(path: Any, watch: Any, n: int, n_watched: int) -> None:
     watch.barred[:n_watched] = 0.0
     for j in range(n):
@@ -385,7 +385,7 @@ def _bar_members(path: Any, watch: Any, n: int, n_watched: int) -> None:
             watch.barred[place] = np.inf
 
 
-@kernel()
+@inlined(REORDERED)
 def _walk(
     start: Array,
     square: float,
@@ -444,7 +444,7 @@ def _walk(
     return n, now, False, n_watched
 
 
-@kernel()
+@inlined(REORDERED)
 def _watch_also(
     k: int, correlation: float, problem: Any, path: Any, watch: Any, n: int, n_watched: int
 ) -> None:
@@ -455,7 +455,7 @@ def _watch_also(
         watch.table[watch.slot[j], n_watched] = problem.gram[path.member[j], k]
 
 
-@kernel()
+@inlined(REORDERED)
 def _best(correlation: Array) -> int:
     best = 0
     for k in range(correlation.shape[0]):
@@ -464,7 +464,7 @@ def _best(correlation: Array) -> int:
     return best
 
 
-@kernel()
+@inlined(REORDERED)
 def _join(k: int, sign: float, start: Array, problem: Any, path: Any, n: int) -> int:
     """Add atom k to the members and a row to the factor, unless it depends on the members."""
     row, own = path.trial, problem.gram[k]
@@ -495,7 +495,7 @@ def _join(k: int, sign: float, start: Array, problem: Any, path: Any, n: int) ->
     return n + 1
 
 
-@kernel()
+@inlined(REORDERED)
 def _leave(gone: int, path: Any, watch: Any, n: int) -> int:
     """Take member number ``gone`` out, and bring the factor back to lower form by rotations."""
     free = watch.slot[gone]
@@ -525,7 +525,7 @@ def _leave(gone: int, path: Any, watch: Any, n: int) -> int:
     return n - 1
 
 
-@kernel()
+@inlined(REORDERED)
 def _set_code(path: Any, n: int, penalty: float) -> None:
     """Code at a penalty, from the factor.
 
@@ -537,7 +537,7 @@ def _set_code(path: Any, n: int, penalty: float) -> None:
     _solve_back(path.factor, path.code, n)
 
 
-@kernel()
+@inlined(REORDERED)
 def _solve_back(factor: Array, values: Array, n: int) -> None:
     """Solve L' x = values in place."""
     for j in range(n - 1, -1, -1):
@@ -548,7 +548,7 @@ def _solve_back(factor: Array, values: Array, n: int) -> None:
         values[j] = value / factor[j, j]
 
 
-@kernel()
+@inlined(REORDERED)
 def _sum_rows(gram: Array, member: Array, weights: Array, n: int, out: Array) -> None:
     """``weights @ gram[member]``, eight rows at a time: the sum is then written once for eight."""
     out[:] = 0
@@ -573,7 +573,7 @@ def _sum_rows(gram: Array, member: Array, weights: Array, n: int, out: Array) ->
             out[k] += weight * row[k]
 
 
-@kernel()
+@inlined(REORDERED)
 def _next_to_join(watch: Any, now: float, n_watched: int) -> Any:
     """How far the penalty falls until an atom's correlation meets it, and whose in the list."""
     correlation, change = watch.correlation[:n_watched], watch.change[:n_watched]
@@ -592,7 +592,7 @@ def _next_to_join(watch: Any, now: float, n_watched: int) -> Any:
     return least, which
 
 
-@kernel()
+@inlined(REORDERED)
 def _next_to_leave(path: Any, n: int) -> Any:
     """How far the penalty falls until a coefficient is zero, and whose."""
     least, which = np.inf, -1
@@ -604,7 +604,7 @@ def _next_to_leave(path: Any, n: int) -> Any:
     return least, which
 
 
-@kernel()
+@inlined(REORDERED)
 def _penalty_at(tol: float, square: float, path: Any, n: int) -> float:
     """Penalty at which these members leave a residual of norm ``tol``; 0 where they cannot."""
     left, slope = square, 0.0

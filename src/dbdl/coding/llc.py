@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.omp import ROWS, gram_matrix
 
@@ -113,7 +113,7 @@ def codes_of_nearest(
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _code_rows(
     products: Array, square: Array, gram: Array, penalty: float, nearest: Array, codes: Array
 ) -> None:
@@ -132,7 +132,7 @@ def _code_rows(
         codes[i] /= codes[i].sum()
 
 
-@njit(nogil=True, cache=True)
+@inlined()
 def _find_nearest(products: Array, half_square: Array, nearest: Array, closeness: Array) -> None:
     """Keep the atoms of highest ``x @ atom - |atom|^2 / 2``; their numbers ascend."""
     n_used = len(nearest)
@@ -150,7 +150,7 @@ def _find_nearest(products: Array, half_square: Array, nearest: Array, closeness
     nearest.sort()
 
 
-@njit(nogil=True, cache=True)
+@inlined()
 def _fill_local(products: Array, square: float, gram: Array, nearest: Array, local: Array) -> float:
     """Fill the lower half of ``(B - x)(B - x)'`` and return its trace."""
     trace = 0.0
@@ -162,7 +162,7 @@ def _fill_local(products: Array, square: float, gram: Array, nearest: Array, loc
     return trace
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@inlined(REORDERED)
 def _solve_for_ones(local: Array, ridge: float, solution: Array) -> bool:
     """Solve ``(local + ridge I) solution = 1`` by Cholesky, in place; False if not definite."""
     n = len(local)

@@ -31,14 +31,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
+from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
 
 Selection = Literal["orthogonal", "forward"]
@@ -83,9 +82,6 @@ LANES = 128
 
 # 64 bytes, a cache line and the widest vector, in numbers of float32.
 LINE = 16
-
-# The sums may be reordered and contracted. NaN and infinity keep their meaning.
-FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
 @dataclass(frozen=True)
@@ -417,8 +413,6 @@ def _check_gram(gram: Array, n_atoms: int) -> Array:
 
 # -------------------------------------------------------------------------------------- kernels
 
-kernel = partial(njit, nogil=True, cache=True, error_model="numpy", fastmath=FAST)
-
 
 class _Problem(NamedTuple):
     """What all rows share. Atoms count as scaled to norm one, rows too."""
@@ -493,7 +487,7 @@ def _pose(
     )
 
 
-@kernel()
+@kernel(REORDERED)
 def _unit_gram(gram: Array, inverse_norm: Array) -> Array:
     """Float32 copy of the Gram matrix, of atoms scaled to norm one."""
     n_atoms = gram.shape[0]
@@ -504,7 +498,7 @@ def _unit_gram(gram: Array, inverse_norm: Array) -> Array:
     return unit
 
 
-@kernel()
+@kernel(REORDERED)
 def _code_block(
     rows: Array, problem: Any, sizes: Array, order: Array, count: Array, coefficients: Array
 ) -> None:
@@ -534,7 +528,7 @@ def _code_block(
         _solve(factor, norm, problem.inverse_norm, order[i], count[i], sizes, coefficients[i])
 
 
-@kernel()
+@inlined(REORDERED)
 def _new_factor(longest: int) -> Any:
     return _Factor(
         np.zeros((longest, longest)),
@@ -546,7 +540,7 @@ def _new_factor(longest: int) -> Any:
     )
 
 
-@kernel()
+@inlined(REORDERED)
 def _new_screen(problem: Any, kind: Array) -> Any:
     width = -(-problem.gram.shape[0] // LINE) * LINE
     if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
@@ -564,7 +558,7 @@ def _new_screen(problem: Any, kind: Array) -> Any:
     )
 
 
-@kernel()
+@inlined(REORDERED)
 def _aligned_zeros(n_rows: int, n_columns: int, kind: Array) -> Array:
     """Zeros that start on a cache line: the sums ran 3 to 50 % slower off it."""
     flat = np.zeros(n_rows * n_columns + LINE, kind.dtype)
@@ -572,7 +566,7 @@ def _aligned_zeros(n_rows: int, n_columns: int, kind: Array) -> Array:
     return flat[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
-@kernel()
+@inlined(REORDERED)
 def _norm(row: Array) -> float:
     square = 0.0
     for value in row:
@@ -580,7 +574,7 @@ def _norm(row: Array) -> float:
     return np.sqrt(square)
 
 
-@kernel()
+@inlined(REORDERED)
 def _all_finite(values: Array) -> bool:
     total = 0.0
     for value in values:
@@ -588,7 +582,7 @@ def _all_finite(values: Array) -> bool:
     return total == 0.0
 
 
-@kernel()
+@inlined(REORDERED)
 def _pursue(
     correlations: Array,
     norm: float,
@@ -676,7 +670,7 @@ def _pursue(
     return t
 
 
-@kernel()
+@inlined(REORDERED)
 def _start(correlations: Array, norm: float, problem: Any, screen: Any, barred: float) -> None:
     screen.weights[:] = 0
     screen.correlation[:] = 0
@@ -688,7 +682,7 @@ def _start(correlations: Array, norm: float, problem: Any, screen: Any, barred: 
     _rank(screen, problem.forward)
 
 
-@kernel()
+@inlined(REORDERED)
 def _rank(screen: Any, forward: bool) -> None:
     """Scores of all atoms from their correlations and norms."""
     for k in range(screen.score.shape[0]):
@@ -698,7 +692,7 @@ def _rank(screen: Any, forward: bool) -> None:
     _fold(screen.score, screen.norm, screen.highest, screen.lowest)
 
 
-@kernel()
+@inlined(REORDERED)
 def _fold(score: Array, norm: Array, highest: Array, lowest: Array) -> None:
     for start in range(0, score.shape[0], LANES):
         part, norms = score[start : start + LANES], norm[start : start + LANES]
@@ -707,7 +701,7 @@ def _fold(score: Array, norm: Array, highest: Array, lowest: Array) -> None:
             lowest[k] = norms[k] if norms[k] < lowest[k] else lowest[k]
 
 
-@kernel()
+@inlined(REORDERED)
 def _highest(values: Array) -> float:
     """Maximum, by four chains: one alone would wait for itself at each step."""
     a, b, c, d = values[0], values[1], values[2], values[3]
@@ -719,7 +713,7 @@ def _highest(values: Array) -> float:
     return max(max(a, b), max(c, d))
 
 
-@kernel()
+@inlined(REORDERED)
 def _lowest(values: Array) -> float:
     a, b, c, d = values[0], values[1], values[2], values[3]
     for k in range(4, values.shape[0], 4):
@@ -730,7 +724,7 @@ def _lowest(values: Array) -> float:
     return min(min(a, b), min(c, d))
 
 
-@kernel()
+@inlined(REORDERED)
 def _project(k: int, problem: Any, factor: Any, order: Array, t: int) -> None:
     """Correlations of atom k with the t directions, exactly: L trial = gram[chosen, k]."""
     row, scale, trial = problem.gram[k], problem.inverse_norm[k], factor.trial
@@ -744,7 +738,7 @@ def _project(k: int, problem: Any, factor: Any, order: Array, t: int) -> None:
             trial[i] -= value * column[i]
 
 
-@kernel()
+@inlined(REORDERED)
 def _is_dependent(square: float, problem: Any, factor: Any, t: int) -> bool:
     """Whether a projected squared norm, of the atom in ``trial``, is no more than rounding.
 
@@ -765,7 +759,7 @@ def _is_dependent(square: float, problem: Any, factor: Any, t: int) -> bool:
     return square <= problem.rounding * total * total
 
 
-@kernel()
+@inlined(REORDERED)
 def _advance(problem: Any, factor: Any, screen: Any, doubt: bool, order: Array, t: int) -> None:
     """Make direction t from the atom chosen last, take it out of correlations and norms."""
     chosen = order[t]
@@ -803,13 +797,13 @@ def _advance(problem: Any, factor: Any, screen: Any, doubt: bool, order: Array, 
         _fold(score, norm, screen.highest, screen.lowest)
 
 
-@kernel()
+@inlined(REORDERED)
 def _scale_row(row: Array, scale: Array, own: float, out: Array) -> None:
     for k in range(row.shape[0]):
         out[k] = row[k] * (own * scale[k])
 
 
-@kernel()
+@inlined(REORDERED)
 def _take_eight(running: Array, V: Array, weights: Array, j: int, start: int, stop: int) -> None:
     w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
     w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
@@ -825,7 +819,7 @@ def _take_eight(running: Array, V: Array, weights: Array, j: int, start: int, st
         )  # fmt: skip
 
 
-@kernel()
+@inlined(REORDERED)
 def _take_four(running: Array, V: Array, weights: Array, j: int, start: int, stop: int) -> None:
     w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
     v0, v1 = V[j, start:stop], V[j + 1, start:stop]
@@ -834,7 +828,7 @@ def _take_four(running: Array, V: Array, weights: Array, j: int, start: int, sto
         running[k] -= w0 * v0[k] + w1 * v1[k] + w2 * v2[k] + w3 * v3[k]
 
 
-@kernel()
+@inlined(REORDERED)
 def _finish_forward(
     running: Array,
     direction: Array,
@@ -854,7 +848,7 @@ def _finish_forward(
         score[k] = left * left / square
 
 
-@kernel()
+@inlined(REORDERED)
 def _finish_orthogonal(
     running: Array,
     direction: Array,
@@ -872,7 +866,7 @@ def _finish_orthogonal(
         score[k] = left * left * norm[k]
 
 
-@kernel()
+@inlined(REORDERED)
 def _solve(
     factor: Any,
     norm: float,
@@ -896,7 +890,7 @@ def _solve(
         first += size
 
 
-@kernel()
+@kernel(REORDERED)
 def _sorted_rows(order: Array, count: Array, coefficients: Array) -> Any:
     """Data, column numbers and row starts of a CSR matrix with sorted columns."""
     n_rows, length = coefficients.shape

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
+from dbdl._compile import REORDERED, kernel
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.features.images import Grey, ImageLike, check_images, read_grey
 
@@ -296,7 +296,7 @@ def _describe(
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@kernel(REORDERED)
 def _convolve(padded, kernel):
     """Convolve the rows and columns of a padded image with a symmetric kernel, (height, width)."""
     reach = len(kernel) // 2
@@ -312,7 +312,7 @@ def _convolve(padded, kernel):
     return smooth
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@kernel(REORDERED)
 def _gradient_shares(grey):
     """Gradient lengths, shared between the two nearest of 8 directions: (height, width, 8).
 
@@ -337,7 +337,7 @@ def _gradient_shares(grey):
     return shares
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@kernel(REORDERED)
 def _pool(shares, weights, rows, columns):
     """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
     height, width, _ = shares.shape
@@ -368,7 +368,7 @@ def _pool(shares, weights, rows, columns):
     return histograms
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _normalize(histograms, least_total):
     """Scale to unit norm, clip, scale again, in place; zero where the total is too small."""
     for i in range(len(histograms)):

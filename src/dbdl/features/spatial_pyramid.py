@@ -19,7 +19,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.cluster import KMeans
@@ -28,6 +27,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from dbdl._compile import kernel
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.coding.llc import codes_of_nearest
 from dbdl.features.dense_sift import DenseSIFT, LocalDescriptors
@@ -256,7 +256,7 @@ def _mean_of_counts(counts: NDArray[np.float32]) -> NDArray[np.float32]:
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _closest(products: NDArray[Any], half_square: NDArray[Any]) -> NDArray[np.int64]:
     """Return for each row the first word of highest ``products - half_square``, (n_patches,)."""
     word = np.empty(len(products), dtype=np.int64)
@@ -270,7 +270,7 @@ def _closest(products: NDArray[Any], half_square: NDArray[Any]) -> NDArray[np.in
     return word
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _raise_to(
     pooled: NDArray[Any], region: NDArray[Any], word: NDArray[Any], codes: NDArray[Any]
 ) -> None:

@@ -19,15 +19,14 @@ others; matching pursuit, which is most of the work, runs on all threads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csc_matrix, csr_matrix
 
+from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import single_threaded_blas
 from dbdl.coding.omp import Selection, encode, gram_matrix
 from dbdl.model.state import Floats
@@ -215,12 +214,7 @@ def first_right_singular_vector(rows: Floats) -> NDArray[np.float64] | None:
     return vector / norm if norm > 0 else None
 
 
-# The sums may be reordered and contracted. NaN and infinity keep their meaning.
-FAST = {"contract", "nsz", "arcp", "reassoc"}
-kernel = partial(njit, nogil=True, cache=True, error_model="numpy", fastmath=FAST)
-
-
-@kernel()
+@kernel(REORDERED)
 def _update_all(
     atoms: Array, atom_start: Array, row_of_entry: Array, strength: Array, residual: Array
 ) -> None:
@@ -242,7 +236,7 @@ def _update_all(
         atom[:] = direction
 
 
-@kernel()
+@inlined(REORDERED)
 def _best_atom(
     atom: Array, rows: Array, strength: Array, residual: Array, direction: Array
 ) -> bool:
@@ -264,7 +258,7 @@ def _best_atom(
     return True
 
 
-@kernel()
+@inlined(REORDERED)
 def _dot(a: Array, b: Array) -> Any:
     total = a.dtype.type(0)
     for f in range(a.shape[0]):

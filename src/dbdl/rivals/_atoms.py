@@ -24,9 +24,9 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dbdl._compile import kernel
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn.ksvd import distinct_rows
 from dbdl.model.state import Floats
@@ -94,7 +94,7 @@ def _repulsion(atoms: Floats, overlap: Floats, weights: float | Floats, block: s
     return repulsion
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel()
 def _update_block(atoms: Array, gram: Array, pull: Array, floor: float) -> None:
     """Atoms of a block one by one; ``pull`` is minus the gradient, and is kept up to date."""
     n_atoms = atoms.shape[0]

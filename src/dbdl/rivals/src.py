@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from dbdl._compile import REORDERED, kernel
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import lasso
-from dbdl.coding.omp import ROWS, encode, gram_matrix, kernel
+from dbdl.coding.omp import ROWS, encode, gram_matrix
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
@@ -97,7 +98,7 @@ def sparse_class_residuals(
     return np.sqrt(squares)
 
 
-@kernel()
+@kernel(REORDERED)
 def _fill_squares(
     rows: Any, correlations: Any, gram: Any, data: Any, atom: Any, start: Any, class_of_atom: Any,
     squares: Any,

@@ -1,0 +1,44 @@
+"""How our numba code is compiled: one place for its options.
+
+Whatever may round in more than one way must be compiled once. numba links a copy of every callee
+into its caller's library and optimises it there. Where such a copy is not inlined, the running
+process takes the first copy it has loaded, and which one that is depends on what was compiled and
+what was read from numba's cache. With sums that may be reordered or contracted, the copies need
+not round alike: the first fit on a machine would differ from the second, in its last bits. So a
+function is either a `kernel`, called from Python alone, or `inlined` into those that call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+#: Every operation rounds as written: the code of the draws, which all backends share.
+EXACT: frozenset[str] = frozenset()
+#: A product and a sum may be one operation (FMA); the order of a sum stays.
+CONTRACTED = frozenset({"contract", "nsz"})
+#: Sums may be reordered too, so that they are done in vector registers. NaN and infinity keep
+#: their meaning.
+REORDERED = CONTRACTED | {"arcp", "reassoc"}
+
+
+def kernel(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any], Any]:
+    """Compile a function that Python calls; it lets go of the interpreter's lock.
+
+    Compiled code may call it only if it is exact.
+    """
+    compiled: Callable[[Any], Any] = njit(
+        nogil=True,
+        cache=True,
+        error_model="numpy",
+        fastmath=set(rounding) if rounding else False,
+        **options,
+    )
+    return compiled
+
+
+def inlined(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
+    """Compile a function into each of its callers."""
+    return kernel(rounding, forceinline=True)

@@ -1,0 +1,77 @@
+"""Compiled code rounds in one way, whatever numba had in its cache."""
+
+import hashlib
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import dbdl
+
+#: Folder of chain_problem.py.
+PROBLEM = Path(__file__).parent / "backends"
+OF_OTHERS = ("torch", "triton", "distributed")
+
+
+def compiled_functions():
+    found = {}
+    for module in pkgutil.walk_packages(dbdl.__path__, "dbdl."):
+        if module.name == "dbdl.__main__":
+            continue
+        try:
+            names = vars(importlib.import_module(module.name))
+        except ModuleNotFoundError as error:
+            if error.name.split(".")[0] not in OF_OTHERS:
+                raise
+            continue
+        found |= {id(value): value for value in names.values() if isinstance(value, Dispatcher)}
+    return list(found.values())
+
+
+def callees(function):
+    names = function.py_func.__code__.co_names
+    values = [function.py_func.__globals__.get(name) for name in names]
+    return [value for value in values if isinstance(value, Dispatcher)]
+
+
+def test_what_may_round_in_more_than_one_way_is_compiled_once():
+    functions = compiled_functions()
+    assert len(functions) > 80
+    strays = {
+        f"{callee.py_func.__qualname__} in {caller.py_func.__qualname__}"
+        for caller in functions
+        for callee in callees(caller)
+        if callee.targetoptions.get("fastmath") and not callee.targetoptions.get("forceinline")
+    }
+    assert not strays, "inline them (dbdl._compile)"
+
+
+LEARN = """
+import sys
+from chain_problem import everything, rows_and_classes
+from dbdl.backends import NumbaBackend
+from dbdl.learn.chain import ChainSettings
+settings = ChainSettings(n_sweeps=2, n_initial_atoms=40)
+found = everything(NumbaBackend(), *rows_and_classes(20_000, 8), settings)
+for array in found.values():
+    sys.stdout.buffer.write(array.tobytes())
+"""
+
+
+@pytest.mark.slow
+def test_the_first_chain_on_a_machine_is_that_of_all_others(tmp_path):
+    def learn():
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", LEARN]
+        run = subprocess.run(command, env=environment, cwd=PROBLEM, capture_output=True, check=True)
+        return hashlib.sha256(run.stdout).hexdigest()
+
+    first, second = learn(), learn()
+    for cached in tmp_path.glob("*/*._code_block-*"):
+        cached.unlink()
+    assert first == second == learn()
