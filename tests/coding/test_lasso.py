@@ -8,6 +8,7 @@ from scipy.sparse import issparse
 from sklearn.linear_model import Lasso, LassoLars
 
 from dbdl.coding import lasso
+from dbdl.coding.lasso import shared_factor
 from dbdl.coding.omp import gram_matrix
 
 
@@ -82,6 +83,32 @@ def test_residual_norm_is_the_tolerance_and_the_codes_are_optimal_at_some_penalt
     for x, code in zip(X, codes, strict=True):
         penalty = np.abs((x - code @ atoms) @ atoms.T).max()
         assert_optimal(x[np.newaxis], atoms, code[np.newaxis], penalty, slack=1e-8)
+
+
+def test_a_factor_gives_what_the_end_of_the_path_does():
+    X, atoms = correlated(12, 30, 50)
+    X[:4] = X[:4] @ np.linalg.pinv(atoms) @ atoms  # these can be met
+    gram = atoms @ atoms.T
+    factor = shared_factor(gram, 50)
+    for tol in (1e-6, 0.1):
+        followed = lasso(X, atoms, tol=tol, gram=gram).toarray()
+        found = lasso(X, atoms, tol=tol, gram=gram, factor=factor).toarray()
+        np.testing.assert_allclose(found, followed, atol=1e-9)
+        assert np.linalg.norm(X - found @ atoms, axis=1)[:4].max() <= tol * 1.001
+        assert np.linalg.norm(X - found @ atoms, axis=1)[4:].min() > tol
+    alone = np.vstack(
+        [lasso(x[np.newaxis], atoms, tol=0.1, gram=gram, factor=factor).toarray() for x in X]
+    )
+    np.testing.assert_array_equal(alone, found)
+
+
+def test_no_factor_is_shared_where_it_is_of_no_use():
+    rng = np.random.default_rng(0)
+    wide, tall = rng.standard_normal((8, 20)), rng.standard_normal((30, 20))
+    assert shared_factor(wide @ wide.T, 20) is not None
+    assert shared_factor(tall @ tall.T, 20) is None
+    twins = np.vstack([wide, wide[:1]])
+    assert shared_factor(twins @ twins.T, 20) is None
 
 
 def test_a_row_within_the_tolerance_has_an_empty_code():

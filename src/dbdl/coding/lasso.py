@@ -26,11 +26,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
 from dbdl._compile import REORDERED, inlined, kernel
-from dbdl._threads import block_slices, run_blocks
+from dbdl._threads import block_slices, run_blocks, single_threaded_blas
 from dbdl.coding.omp import (
     ROWS,
     _aligned,
@@ -46,6 +47,9 @@ Array = NDArray[Any]
 # An atom whose squared norm, projected off the members, is below this part of its squared norm
 # adds nothing to them but rounding: it stays out until a member leaves.
 DEPENDENCE = {"float64": 1e-12, "float32": 1e-5}
+
+# Squared residuals below this part of the squared norm of the row are rounding.
+ROUNDING = 1e-12
 
 # The path ends where the penalty is rounding: this part of its first value.
 SMALLEST_PENALTY = 1e-13
@@ -71,6 +75,7 @@ def lasso(
     penalty: float | None = None,
     tol: float | None = None,
     gram: ArrayLike | None = None,
+    factor: Array | None = None,
     n_threads: int = 1,
 ) -> csr_matrix:
     r"""Code rows by the lasso, with a given penalty or a given residual.
@@ -99,6 +104,8 @@ def lasso(
     gram : array-like of shape (n_atoms, n_atoms), optional
         ``atoms @ atoms.T``, where it is at hand; computed in float64 otherwise. The codes can be no
         more exact than it is.
+    factor : ndarray of shape (n_atoms, n_atoms), optional
+        See :func:`shared_factor`. With it, rows that cannot meet ``tol`` are coded at once.
     n_threads : int, default=1
         Number of threads. Any number gives the same bits.
 
@@ -140,12 +147,41 @@ def lasso(
     )
 
     def code(block: slice) -> csr_matrix:
-        return _code_block(rows[block], dictionary, problem)
+        return _code_block(rows[block], dictionary, problem, factor)
 
     blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
     if not blocks:
         return csr_matrix((0, len(dictionary)), dtype=asked)
     return vstack(blocks, format="csr").astype(asked, copy=False)
+
+
+def shared_factor(gram: Array, n_features: int) -> Array | None:
+    """Cholesky factor of a Gram matrix, to be shared by the rows that are coded with a ``tol``.
+
+    A row that the atoms cannot meet has the code of least squares, which the factor gives in one
+    step; the path takes a step for every atom.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_atoms, n_atoms)
+        In float64.
+    n_features : int
+
+    Returns
+    -------
+    factor : ndarray of shape (n_atoms, n_atoms) or None
+        Lower triangle. None where it is of no use: more atoms than features meet any row, and of
+        dependent atoms there is no one code of least squares.
+    """
+    if len(gram) > n_features:
+        return None
+    with single_threaded_blas():
+        try:
+            factor: Array = np.linalg.cholesky(gram)
+        except np.linalg.LinAlgError:
+            return None
+    projected = factor.diagonal() ** 2
+    return factor if (projected > DEPENDENCE["float64"] * gram.diagonal()).all() else None
 
 
 def _check_rule(penalty: float | None, tol: float | None) -> None:
@@ -159,7 +195,7 @@ def _check_rule(penalty: float | None, tol: float | None) -> None:
         raise ValueError(f"{name} is {value!r}. Expected a finite number of 0 or more.")
 
 
-def _code_block(rows: Array, atoms: Array, problem: _Problem) -> csr_matrix:
+def _code_block(rows: Array, atoms: Array, problem: _Problem, factor: Array | None) -> csr_matrix:
     """Code up to ROWS rows; padded, so that a row alone has the bits of the row in a batch."""
     padded = np.zeros((ROWS, rows.shape[1]))
     padded[: len(rows)] = rows
@@ -169,8 +205,17 @@ def _code_block(rows: Array, atoms: Array, problem: _Problem) -> csr_matrix:
             "The products of X and atoms overflow. Expected values whose products stay finite. "
             "Scale X and atoms, to rows of norm one say."
         )
+    squares = np.einsum("ij,ij->i", rows, rows)
     codes = np.zeros((len(rows), len(atoms)))
-    if not _follow_all(correlations, np.einsum("ij,ij->i", rows, rows), problem, codes):
+    open_rows = np.arange(len(rows))
+    if factor is not None and problem.tol >= 0:
+        part = solve_triangular(factor, correlations.T, lower=True, check_finite=False)
+        left = squares - np.einsum("ji,ji->i", part, part)[: len(rows)]
+        unmet = left > problem.tol**2 + ROUNDING * squares
+        least = solve_triangular(factor, part, lower=True, trans="T", check_finite=False).T
+        codes[unmet] = least[: len(rows)][unmet]
+        open_rows = np.flatnonzero(~unmet)
+    if not _follow_all(correlations, squares, problem, open_rows, codes):
         warnings.warn(
             "The path of a row took too many steps and was cut short: its code has a larger "
             "penalty than asked for. Many atoms tie; drop copies of atoms.",
@@ -248,14 +293,16 @@ def _new_watch(n_atoms: int, most: int) -> Any:
 
 
 @kernel(REORDERED)
-def _follow_all(correlations: Array, squares: Array, problem: Any, codes: Array) -> bool:
-    """Codes of all rows; False where a path was cut short."""
+def _follow_all(
+    correlations: Array, squares: Array, problem: Any, numbers: Array, codes: Array
+) -> bool:
+    """Fill in the codes of the rows with these numbers; False where a path was cut short."""
     n_atoms, most = problem.gram.shape[0], problem.most_members
     path, saved = _new_path(most), _new_path(most)
     watch = _new_watch(n_atoms, most)
     before, after = np.zeros(n_atoms), np.zeros(n_atoms)
     complete = True
-    for i in range(codes.shape[0]):
+    for i in numbers:
         n, arrived = _follow(
             correlations[i], squares[i], problem, path, saved, watch, before, after
         )

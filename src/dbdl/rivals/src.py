@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._compile import REORDERED, kernel
 from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.lasso import lasso
+from dbdl.coding.lasso import lasso, shared_factor
 from dbdl.coding.omp import ROWS, encode, gram_matrix
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
@@ -34,10 +35,25 @@ class SRCModel:
     n_nonzero: int
     objective: NDArray[np.float64]
 
+    @cached_property
+    def factor(self) -> NDArray[np.float64] | None:
+        """For queries that the rows cannot meet; found once for all of them."""
+        return shared_factor(self.gram, self.atoms.shape[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "factor"}
+
     def code(self, X: Floats, n_threads: int = 1) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows."""
         if self.coder == "lasso":
-            return lasso(X, self.atoms, tol=self.tolerance, gram=self.gram, n_threads=n_threads)
+            return lasso(
+                X,
+                self.atoms,
+                tol=self.tolerance,
+                gram=self.gram,
+                factor=self.factor,
+                n_threads=n_threads,
+            )
         length = min(self.n_nonzero, *self.atoms.shape)
         pursuit = encode(X, self.atoms, self.gram, [length], n_threads=n_threads)
         return pursuit.to_csr([0], len(self.atoms))
@@ -157,7 +173,8 @@ class SRCClassifier(RivalClassifier):
     The DBDL paper (section 5) sets :math:`\varepsilon` to 0.05 on Extended YaleB and to 1e-6 on AR,
     Caltech-101, Scene-15 and UCF, solved with SPAMS. It is the *norm* of the residual of a row of
     unit norm; SPAMS' solver takes the square. Where the rows cannot meet it (fewer rows than
-    features) the code has the least residual, which takes one step of the path for each row.
+    features) the code has the least residual, from a factor of the Gram matrix that all queries
+    share.
 
     Parameters
     ----------
