@@ -119,20 +119,33 @@ def _fill_squares(
     rows: Any, correlations: Any, gram: Any, data: Any, atom: Any, start: Any, class_of_atom: Any,
     squares: Any,
 ) -> None:  # fmt: skip
+    n_classes = squares.shape[1]
     for i in range(squares.shape[0]):
         norm = 0.0
         for value in rows[i]:
             norm += np.float64(value) * np.float64(value)
         squares[i, :] = norm
+        # entries class by class, so that each meets only those of its class
+        class_start = np.zeros(n_classes + 1, np.int64)
         for a in range(start[i], start[i + 1]):
-            k = atom[a]
-            c = class_of_atom[k]
-            total = np.float64(data[a]) * gram[k, k] - 2 * np.float64(correlations[i, k])
-            for b in range(start[i], a):
-                if class_of_atom[atom[b]] == c:
+            class_start[class_of_atom[atom[a]] + 1] += 1
+        for c in range(n_classes):
+            class_start[c + 1] += class_start[c]
+        entry = np.empty(start[i + 1] - start[i], np.int64)
+        place = class_start[:-1].copy()
+        for a in range(start[i], start[i + 1]):
+            c = class_of_atom[atom[a]]
+            entry[place[c]] = a
+            place[c] += 1
+        for c in range(n_classes):
+            for n in range(class_start[c], class_start[c + 1]):
+                a = entry[n]
+                k = atom[a]
+                total = np.float64(data[a]) * gram[k, k] - 2 * np.float64(correlations[i, k])
+                for m in range(class_start[c], n):
+                    b = entry[m]
                     total += 2 * np.float64(data[b]) * gram[k, atom[b]]
-            squares[i, c] += data[a] * total
-        for c in range(squares.shape[1]):
+                squares[i, c] += data[a] * total
             squares[i, c] = max(squares[i, c], 0.0)
 
 
