@@ -7,7 +7,7 @@ import pytest
 from chain_problem import BLOCK_ROWS, KEY, SETTINGS, assert_same_bits, everything, rows_and_classes
 
 from dbdl.backends import NumbaBackend
-from dbdl.backends.sharded import InTurn, Node, ShardedBackend, cut, cut_at
+from dbdl.backends.sharded import InTurn, Node, ShardedBackend, cut, cut_while
 from dbdl.learn.chain import learn_chain
 from dbdl.learn.labels import gibbs_label_atoms
 from dbdl.model.statistics import tree_sum
@@ -105,7 +105,10 @@ def test_the_tree_is_cut_into_nodes_that_cover_it(n_blocks, wanted):
     assert ShardedBackend()._tree(nodes, sums.__getitem__) == whole
 
 
-def test_the_tree_is_cut_at_bounds():
-    assert cut_at(8, [4]) == [Node(0, 4), Node(4, 8)]
-    assert cut_at(8, [3]) == [Node(0, 2), Node(2, 3), Node(3, 4), Node(4, 8)]
-    assert cut_at(8, []) == [Node(0, 8)]
+def test_the_tree_is_cut_while_nodes_are_too_large():
+    def crosses(bound):
+        return lambda node: node.first < bound < node.last
+
+    assert cut_while(8, crosses(4)) == [Node(0, 4), Node(4, 8)]
+    assert cut_while(8, crosses(3)) == [Node(0, 2), Node(2, 3), Node(3, 4), Node(4, 8)]
+    assert cut_while(8, lambda node: False) == [Node(0, 8)]

@@ -23,7 +23,7 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from dbdl.backends.base import Backend, Data
-from dbdl.backends.sharded import Node, Part, Rows, cut, cut_at, open_part
+from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while, open_part
 from dbdl.rows import LazyRows, Preparation
 from dbdl.rows.readers import DaskRows
 
@@ -64,8 +64,10 @@ class DaskEngine:
         n_blocks = -(-source.shape[0] // block_rows)
         if not isinstance(source, LazyRows) or not isinstance(source.reader, DaskRows):
             return cut(n_blocks, n_parts(max(self._n_threads(), 1)))
-        bounds = np.cumsum(source.reader.array.chunks[0])[:-1]
-        return cut_at(n_blocks, [int(bound) // block_rows for bound in bounds])
+        bounds = np.cumsum(source.reader.array.chunks[0])[:-1] // block_rows
+        return cut_while(
+            n_blocks, lambda node: any(node.first < bound < node.last for bound in bounds)
+        )
 
     def hold(self, inner: Backend, part: Part) -> Future:
         """Read the rows of a part where they will stay; chains share them."""

@@ -21,7 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._threads import block_slices
-from dbdl.backends.base import ALL_ZERO, Backend, Data, HostBackend, label_rows, sum_of_squares
+from dbdl.backends.base import (
+    ALL_ZERO,
+    Backend,
+    Data,
+    HostBackend,
+    label_rows,
+    parameters_from_host,
+    sum_of_squares,
+)
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
@@ -73,11 +81,11 @@ def cut(n_blocks: int, wanted: int) -> list[Node]:
     return nodes
 
 
-def cut_at(n_blocks: int, bounds: Sequence[int]) -> list[Node]:
-    """Cut the tree into the fewest nodes that no bound (a number of blocks) goes through."""
+def cut_while(n_blocks: int, too_large: Callable[[Node], bool]) -> list[Node]:
+    """Cut the tree into the fewest nodes of which none is too large."""
 
     def below(node: Node) -> list[Node]:
-        if not any(node.first < bound < node.last for bound in bounds):
+        if not too_large(node):
             return [node]
         return [part for half in node.halves() for part in below(half)]
 
@@ -96,31 +104,23 @@ class Part:
     class_of_row : ndarray of shape (n_rows,)
         Of these rows.
     n_classes : int
-    block_rows : int
     """
 
     source: Rows
     rows: slice
     class_of_row: NDArray[np.int64]
     n_classes: int
-    block_rows: int
 
     def open(self) -> Data:
         """Read the rows."""
         return self.filled(self.source[self.rows])
 
     def filled(self, X: Floats) -> Data:
-        """Return the part with its rows."""
+        """Return the part with its rows; what is known of all rows alone stays with the head."""
         X = _writable(np.ascontiguousarray(X))
-        unknown = np.zeros(self.n_classes, dtype=np.int64)  # of all rows: the head knows
-        return Data(
-            X,
-            _writable(self.class_of_row),
-            unknown,
-            unknown,
-            sum_of_squares(X, self.block_rows),
-            self.rows.start,
-        )
+        unknown = np.zeros(self.n_classes, dtype=np.int64)
+        class_of_row = _writable(self.class_of_row)
+        return Data(X, class_of_row, unknown, unknown, np.nan, self.rows.start)
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,14 @@ class PartOfLabels(Part):
 
     def open(self) -> Data:
         """Make the labels."""
-        unknown = np.zeros(self.n_classes, dtype=np.int64)
-        nothing = np.empty((0, 0), dtype=self.source.dtype)
-        return label_rows(Data(nothing, self.class_of_row, unknown, unknown, 0.0, self.rows.start))
+        return label_rows(self.filled(np.empty((0, 0), dtype=self.source.dtype)))
+
+
+@dataclass(frozen=True)
+class SweptCodes(Codes):
+    """Codes with their sums: one value, so that the codes stay where they were drawn."""
+
+    sums: UsageSums
 
 
 class Engine(Protocol):
@@ -166,13 +171,8 @@ class InTurn:
         """Cut into parts of ``part_bytes`` at most, but of one block at least."""
         n_rows, n_features = source.shape
         most = max(self.part_bytes // (n_features * source.dtype.itemsize * block_rows), 1)
-
-        def below(node: Node) -> list[Node]:
-            if node.last - node.first <= most:
-                return [node]
-            return [part for half in node.halves() for part in below(half)]
-
-        return below(Node(0, len(block_slices(n_rows, block_rows))))
+        n_blocks = len(block_slices(n_rows, block_rows))
+        return cut_while(n_blocks, lambda node: node.last - node.first > most)
 
     def hold(self, inner: Backend, part: Part) -> Part:
         """Leave the part unread."""
@@ -220,12 +220,10 @@ class ShardedBackend(HostBackend):
         _, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
         nodes = tuple(self.engine.nodes(X, self.block_rows))
         parts = tuple(
-            self.engine.hold(
-                self.inner, Part(X, rows, class_of_row[rows], len(n_rows), self.block_rows)
-            )
+            self.engine.hold(self.inner, Part(X, rows, class_of_row[rows], len(n_rows)))
             for rows in (node.rows(self.block_rows, X.shape[0]) for node in nodes)
         )
-        squares = [self._run(_square, part) for part in parts]
+        squares = [self._run(_square, part, self.block_rows) for part in parts]
         square = self.engine.fetch(self._tree(nodes, squares.__getitem__))
         if square == 0:
             raise ValueError(ALL_ZERO)
@@ -257,15 +255,12 @@ class ShardedBackend(HostBackend):
         self, key: Key, number: int, data: Any, codes: Any, parameters: Parameters, scan: Scan
     ) -> tuple[tuple[Any, ...], UsageSums]:
         """Draw every row's usage and strengths (eqs. 9 and 10)."""
-        shared, swept = self.engine.share(parameters), []
-
-        def sums(i: int) -> Any:
-            both = self._run(_sweep, data.parts[i], codes[i], shared, key, number, scan)
-            swept.append(self.engine.run(operator.itemgetter(0), both))
-            return self.engine.run(operator.itemgetter(1), both)
-
-        total = self.engine.fetch(self._tree(data.nodes, sums))
-        return tuple(swept), total
+        shared = self.engine.share(parameters)
+        swept = tuple(
+            self._run(_sweep, part, own, shared, key, number, scan)
+            for part, own in zip(data.parts, codes, strict=True)
+        )
+        return swept, self._total(data, lambda i: self.engine.run(_sums, swept[i]))
 
     def usage(self, data: Any, codes: Any, parameters: Parameters) -> UsageSums:
         """Sums of given codes."""
@@ -348,8 +343,9 @@ def open_part(inner: Backend, part: Part | Data) -> Data:
     return inner.hold(part.open()) if isinstance(part, Part) else part
 
 
-def _square(inner: Backend, part: Part | Data) -> float:
-    return open_part(inner, part).square
+def _square(inner: Backend, part: Part | Data, block_rows: int) -> float:
+    X = part.open().X if isinstance(part, Part) else inner.to_host(part.X)
+    return sum_of_squares(X, block_rows)
 
 
 def _rows(inner: Backend, part: Part | Data, numbers: NDArray[np.int64]) -> Floats:
@@ -375,10 +371,14 @@ def _sweep(
     key: Key,
     number: int,
     scan: Scan,
-) -> tuple[Codes, UsageSums]:
+) -> SweptCodes:
     data, own, now = _there(inner, part, codes, parameters)
     swept, sums = inner.sweep(key, number, data, own, now, scan)
-    return inner.codes_to_host(swept), _plain(sums)
+    return SweptCodes(**vars(inner.codes_to_host(swept)), sums=_plain(sums))
+
+
+def _sums(codes: SweptCodes) -> UsageSums:
+    return codes.sums
 
 
 def _usage(inner: Backend, part: Part | Data, codes: Codes, parameters: Parameters) -> UsageSums:
@@ -403,8 +403,7 @@ def _there(
 ) -> tuple[Data, Any, Parameters]:
     """Put everything where the part's backend wants it."""
     data = open_part(inner, part)
-    now = _all_writable(parameters)
-    now = replace(now, atoms=inner.put(now.atoms), selection_logit=inner.put(now.selection_logit))
+    now = parameters_from_host(_all_writable(parameters), inner)
     return data, inner.codes_from_host(data, _all_writable(codes), now.n_atoms), now
 
 
@@ -419,7 +418,8 @@ def _writable(array: NDArray[Any]) -> NDArray[Any]:
 
 def _all_writable(record: Any) -> Any:
     """Return a record (`Codes`, `Parameters`) of arrays that may be written to."""
-    return replace(record, **{name: _writable(array) for name, array in vars(record).items()})
+    arrays = {name: array for name, array in vars(record).items() if isinstance(array, np.ndarray)}
+    return replace(record, **{name: _writable(array) for name, array in arrays.items()})
 
 
 def _plain(sums: UsageSums) -> UsageSums:
