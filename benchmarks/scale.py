@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -57,18 +58,10 @@ def labels(n_rows: int) -> np.ndarray:
     return np.arange(n_rows) % N_CLASSES
 
 
-def learn(backend: Any, rows: Any, ends: list[float]) -> Any:
-    """Learn one chain; ``ends`` takes the time at the end of each sweep."""
+def learn(backend: Any, rows: Any, on_sweep: Callable[[Any], None]) -> Any:
+    """Learn one chain."""
     settings = ChainSettings(n_initial_atoms=N_ATOMS, n_sweeps=N_SWEEPS)
-    ends.append(time.perf_counter())
-    return learn_chain(
-        make_key(0),
-        rows,
-        labels(len(rows)),
-        settings,
-        backend,
-        on_sweep=lambda _: ends.append(time.perf_counter()),
-    )
+    return learn_chain(make_key(0), rows, labels(len(rows)), settings, backend, on_sweep=on_sweep)
 
 
 # -------------------------------------------------------------------------------------- workers
@@ -134,7 +127,7 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
         ) as cluster,
         Client(cluster) as client,
     ):
-        warm_up(client, path)
+        warm_up(client)
         backend = Watched(inner=NumbaBackend(), engine=DaskEngine(client))
         ends: list[float] = []
         moved: list[int] = []
@@ -148,12 +141,9 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
             if len(moved) == 1:
                 before.update(backend.seconds)
 
-        settings = ChainSettings(n_initial_atoms=N_ATOMS, n_sweeps=N_SWEEPS)
         begin = time.perf_counter()
         with get_task_stream(client) as stream:
-            learned = learn_chain(
-                make_key(0), rows, labels(len(rows)), settings, backend, on_sweep=note
-            )
+            learned = learn(backend, rows, note)
         n = N_SWEEPS - 1
         head = sum(backend.seconds[name] - before[name] for name in before)
         return Cluster(
@@ -168,7 +158,7 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
         )
 
 
-def warm_up(client: Any, path: Path) -> None:
+def warm_up(client: Any) -> None:
     """Let every worker load its compiled code."""
 
     def small() -> None:
@@ -243,8 +233,9 @@ def in_turn(path: Path) -> Read:
     learn_chain(make_key(0), X, labels(200), ChainSettings(n_sweeps=1), inner)
     before = resident_bytes()
     forget_peak()
-    ends: list[float] = []
-    learned = learn(ShardedBackend(2, inner=inner, engine=InTurn()), rows, ends)
+    ends = [time.perf_counter()]
+    backend = ShardedBackend(2, inner=inner, engine=InTurn())
+    learned = learn(backend, rows, lambda _: ends.append(time.perf_counter()))
     return Read(
         len(rows),
         ends[1] - ends[0],

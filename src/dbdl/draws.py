@@ -274,6 +274,10 @@ def fill_normals(key, site, births, sweep, first_feature, out):
         out[k, 1::2] = second[: n_columns // 2]
 
 
+#: Places that share the first word of a `quartered_uniform`.
+PLACES_OF_A_DRAW = 4
+
+
 @inlined()
 def _quartered_uniform(key, site, place, birth, sweep):
     words = philox(key, place >> 2, birth, sweep, _last_word(site, 0))

@@ -25,7 +25,7 @@ from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.joint import log_large_terms
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.record import ArrayRecord
-from dbdl.model.ridge import ridge, solve_ridge
+from dbdl.model.ridge import ridge, scaled_ridge
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, AtomSums, UsageSums, tree_sum
 
@@ -320,8 +320,7 @@ class HostBackend:
     ) -> NDArray[np.float64]:
         """Ridge regression of the labels on ``codes * scale``, from sums over the rows."""
         sums = self.gather(self.labels(data), codes, len(scale), np.ones(data.n_classes))
-        gram = scale[:, np.newaxis] * sums.gram * scale
-        return solve_ridge(gram, scale[:, np.newaxis] * sums.cross, penalty)
+        return scaled_ridge(sums, scale, penalty)
 
     def lane(self) -> AbstractContextManager[Any]:
         """Do nothing: threads overlap as they are."""
@@ -342,6 +341,24 @@ class HostBackend:
     def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
         """Return the codes: they are where they should be."""
         return codes
+
+
+def parameters_to_host(parameters: Parameters, backend: Backend) -> Parameters:
+    """Return parameters with NumPy's arrays."""
+    return replace(
+        parameters,
+        atoms=backend.to_host(parameters.atoms),
+        selection_logit=np.asarray(backend.to_host(parameters.selection_logit), np.float64),
+    )
+
+
+def parameters_from_host(parameters: Parameters, backend: Backend) -> Parameters:
+    """Return parameters whose large arrays are where the backend's live."""
+    return replace(
+        parameters,
+        atoms=backend.put(parameters.atoms),
+        selection_logit=backend.put(parameters.selection_logit),
+    )
 
 
 def place_rows(X: Floats, class_of_row: NDArray[np.int64], block_rows: int = SUM_ROWS) -> Data:

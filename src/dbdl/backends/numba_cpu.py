@@ -22,16 +22,22 @@ from dbdl._compile import CONTRACTED, REORDERED, inlined, kernel
 from dbdl._threads import block_slices, even_slices, run_blocks
 from dbdl.backends.base import Data, HostBackend
 from dbdl.coding.omp import encode, gram_matrix
-from dbdl.draws import Key, Site, fill_logit_bounds, fill_normals, normal, quartered_logit
+from dbdl.draws import (
+    PLACES_OF_A_DRAW,
+    Key,
+    Site,
+    fill_logit_bounds,
+    fill_normals,
+    normal,
+    quartered_logit,
+)
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
-#: Rows swept together at most: one product with the atoms, then row by row. A block begins at a
-#: multiple of ROWS_OF_A_DRAW: so many rows share a call of the random number generator.
+#: Rows swept together at most: one product with the atoms, then row by row.
 SWEEP_ROWS = 512
-ROWS_OF_A_DRAW = 4
 #: Atoms drawn together by one product, and features of one task at most; features share the
 #: address of a draw in pairs.
 ATOM_BLOCK = 192
@@ -216,7 +222,7 @@ def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:
     return [
         slice(block.start + part.start, block.start + part.stop)
         for block in block_slices(n_rows, block_rows)
-        for part in even_slices(block.stop - block.start, SWEEP_ROWS, ROWS_OF_A_DRAW)
+        for part in even_slices(block.stop - block.start, SWEEP_ROWS, PLACES_OF_A_DRAW)
     ]
 
 

@@ -414,14 +414,18 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
 
 
 _lock = threading.Lock()
+_loaded: set[str] = set()
 
 
 def _load_linear_algebra(device: str) -> None:
-    """Have PyTorch load its linear algebra: it fails where two threads ask for it first."""
+    """Have PyTorch load its linear algebra, once: it fails where two threads ask for it first."""
     with _lock:
+        if device in _loaded:
+            return
         one = torch.ones(1, 1, device=device)
         torch.linalg.cholesky(one)
         torch.linalg.solve_triangular(one, one, upper=False)
+        _loaded.add(device)
 
 
 @contextmanager

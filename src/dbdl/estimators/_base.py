@@ -35,7 +35,7 @@ from dbdl.learn.online import OnlineState, begin
 from dbdl.learn.resume import FitMemory, Identity, Keeper, deciding, fingerprint, open_keeper
 from dbdl.model.state import Floats
 from dbdl.model.statistics import SUM_ROWS
-from dbdl.rows.lazy import LazyRows, in_memory, lazy_rows
+from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 
 logger = logging.getLogger("dbdl")
@@ -81,15 +81,15 @@ class DictionaryEstimator(
     def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
         """Rows as `RowEstimator` has them, or rows that are read in parts (to learn from)."""
         lazy = lazy_rows(X, normalize=self.normalize) if reset else None
-        return super()._rows(in_memory(X), reset=reset) if lazy is None else self._note(lazy)
+        return super()._rows(X, reset=reset) if lazy is None else self._note(lazy)
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Any, NDArray[Any]]:
-        """Rows to learn from, as `_rows`, and their labels; a batch (not ``reset``) is read."""
+        """Rows to learn from, as `_rows`, and their labels."""
         lazy = lazy_rows(X, normalize=self.normalize) if reset else None
         if lazy is None:
-            return super()._labelled_rows(in_memory(X), y, reset=reset)
+            return super()._labelled_rows(X, y, reset=reset)
         labels = column_or_1d(y.compute() if is_dask(y) else y, warn=True)  # type: ignore[union-attr]
         assert_all_finite(labels, input_name="y")
         check_consistent_length(lazy, labels)

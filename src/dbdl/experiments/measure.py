@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dbdl.backends import NumbaBackend
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.learn.ensemble import encode_rows
+from dbdl.learn.ensemble import score_rows
 from dbdl.learn.held_out import Coder
 from dbdl.registry import Method
 
@@ -117,11 +117,8 @@ def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_
 def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tuple[Coder, float]:
     """Return the coder that would have been best on the test rows, and its accuracy."""
     rows = model._scaled(np.ascontiguousarray(test.X, dtype=model.atoms_.dtype))
-    total: list[Any] = [0.0] * len(coders)
-    for chain in model.chains_:
-        codes = encode_rows(rows, chain.atoms, chain.gram, coders, NumbaBackend())
-        total = [t + c @ chain.label_atoms for t, c in zip(total, codes, strict=True)]
-    accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in total]
+    every = score_rows(rows, model.chains_, coders, NumbaBackend())
+    accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in every]
     return coders[int(np.argmax(accuracy))], float(max(accuracy))
 
 

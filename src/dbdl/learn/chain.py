@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,10 @@ class ChainSettings:
             return max(self.n_initial_atoms, 2)
         return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
 
+    def precision_of_atoms(self, n_features: int) -> float:
+        """Precision of the prior of an atom."""
+        return float(n_features) if self.atom_precision is None else self.atom_precision
+
     def priors(self, data: Data) -> Priors:
         """Priors for given data: what is not set follows the paper's section 5."""
         half_smallest_class = float(data.n_rows.min()) / 2
@@ -80,9 +84,7 @@ class ChainSettings:
             strength_rate=self.hyper_prior,
             noise_shape=self.hyper_prior,
             noise_rate=self.hyper_prior,
-            atoms=AtomPrior(
-                float(data.n_features) if self.atom_precision is None else self.atom_precision
-            ),
+            atoms=AtomPrior(self.precision_of_atoms(data.n_features)),
         )
 
 
@@ -151,6 +153,39 @@ def _learn_chain(
         state, priors = _start(key, data, rows, settings, backend)
     else:
         state, priors = resume.state(data, backend), resume.priors
+    return run_and_publish(
+        key,
+        state,
+        data,
+        priors,
+        settings,
+        backend,
+        row_square=data.square / data.n_samples,
+        n_initial_atoms=len(rows),
+        on_sweep=on_sweep,
+        resume=resume,
+        on_snapshot=on_snapshot,
+        snapshot_every=snapshot_every,
+    )
+
+
+def run_and_publish(
+    key: Key,
+    state: State,
+    data: Data,
+    priors: Priors,
+    settings: ChainSettings,
+    backend: Backend,
+    *,
+    row_square: float,
+    n_initial_atoms: int,
+    **following: Any,
+) -> LearnedChain:
+    """Run a chain from a state and publish its dictionary.
+
+    ``row_square`` is the mean squared norm of a row, of which atoms have to explain a part;
+    ``following`` are the callbacks and the snapshot of `dbdl.sampler.run.run`.
+    """
     chain = run(
         key,
         state,
@@ -159,15 +194,12 @@ def _learn_chain(
         settings.options,
         backend,
         settings.n_sweeps,
-        least_energy=settings.least_energy * data.square / data.n_samples,
+        least_energy=settings.least_energy * row_square,
         after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
-        on_sweep=on_sweep,
-        resume=resume,
-        on_snapshot=on_snapshot,
-        snapshot_every=snapshot_every,
+        **following,
     )
     dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
-    return LearnedChain(dictionary, chain, data, len(rows))
+    return LearnedChain(dictionary, chain, data, n_initial_atoms)
 
 
 def _start(

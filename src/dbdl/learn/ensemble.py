@@ -151,6 +151,18 @@ def encode_rows(
     return [codes[coder] for coder in coders]
 
 
+def score_rows(
+    X: Floats, members: Sequence[Member], coders: Sequence[Coder], backend: Backend
+) -> list[NDArray[np.float64]]:
+    """Scores (n_samples, n_classes) of rows by each coder: the mean over members."""
+    scores = [np.zeros((len(X), members[0].label_atoms.shape[1])) for _ in coders]
+    for member in members:
+        codes = encode_rows(X, member.atoms, None, coders, backend)
+        for total, part in zip(scores, codes, strict=True):
+            total += part @ member.label_atoms / len(members)
+    return scores
+
+
 def learn_member(
     key: Key,
     task: Task,

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from dbdl._threads import single_threaded_blas
 from dbdl.backends import make_backend
-from dbdl.backends.base import Backend, Data, sum_of_squares
-from dbdl.draws import Key
+from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
+from dbdl.draws import PLACES_OF_A_DRAW, Key
 from dbdl.learn.chain import (
     MOST_INITIAL_ATOMS,
     ChainSettings,
     LearnedChain,
-    _follow_number_of_atoms,
     learn_chain,
+    run_and_publish,
 )
 from dbdl.learn.ensemble import (
     PILOT_ROWS,
@@ -37,15 +37,16 @@ from dbdl.learn.ensemble import (
     encode_rows,
     run_chains,
     score_left_out_rows,
+    score_rows,
 )
 from dbdl.learn.held_out import Coder, HeldOutChoice, choose
 from dbdl.model.priors import AtomPrior, Priors
-from dbdl.model.ridge import solve_ridge
+from dbdl.model.ridge import scaled_ridge
 from dbdl.model.state import Floats, Parameters, State
 from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums
 from dbdl.sampler.gibbs import drop, with_seen
-from dbdl.sampler.posterior import Dictionary, publish
-from dbdl.sampler.run import SweepRecord, run
+from dbdl.sampler.posterior import Dictionary
+from dbdl.sampler.run import SweepRecord
 from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
 
 Classes = NDArray[np.int64]
@@ -60,8 +61,6 @@ LATER_SWEEPS = 0.25
 LEAST_SWEEPS = 3
 #: Part of the most atoms that new ones may replace in a batch once there are so many.
 TURNOVER = 0.1
-#: Rows of a batch are numbered from a multiple of this: so many share a call of the generator.
-ROWS_OF_A_DRAW = 4
 #: What earlier batches said of the coders counts so much after a batch.
 SAID_BEFORE = 0.5
 #: New rows that have to be scored at least to choose a coder again.
@@ -114,7 +113,7 @@ class OnlineState:
     n_rows : int
         Rows seen.
     n_numbers : int
-        Row numbers used so far, a multiple of `ROWS_OF_A_DRAW`.
+        Row numbers used so far, a multiple of `dbdl.draws.PLACES_OF_A_DRAW`.
     square : float
         Squared norms of all rows seen, summed.
     chains : list of OnlineChain
@@ -292,20 +291,17 @@ def _continue_chain(
     known = make_room(known, len(rows), most_atoms(settings))
     data, new_atoms = backend.hold(batch.data), batch.data.X[rows]
     state, priors = _start_batch(key, number, known, new_atoms, data, settings, backend)
-    chain = run(
+    return run_and_publish(
         key,
         state,
         data,
         priors,
-        settings.options,
+        replace(settings, n_sweeps=later_sweeps(settings.n_sweeps)),
         backend,
-        later_sweeps(settings.n_sweeps),
-        least_energy=settings.least_energy * batch.row_square,
-        after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
+        row_square=batch.row_square,
+        n_initial_atoms=known.n_offered + n_offered,
         on_sweep=on_sweep,
     )
-    dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
-    return LearnedChain(dictionary, chain, data, known.n_offered + n_offered)
 
 
 def _start_batch(
@@ -341,7 +337,7 @@ def _start_batch(
     assert known.priors.seen is not None
     priors = replace(
         known.priors,
-        atoms=known.priors.atoms.grow(n_new, atom_precision(settings, data.n_features)),
+        atoms=known.priors.atoms.grow(n_new, settings.precision_of_atoms(data.n_features)),
         seen=known.priors.seen.grow(n_classes, n_atoms),
     )
     n_nonzero = min(settings.n_start_nonzero, n_atoms, data.n_features)
@@ -351,11 +347,6 @@ def _start_batch(
     logit = backend.draw_selection(key, number, all_rows, total, parameters.births, priors)
     state = State(replace(parameters, selection_logit=logit), codes, number)
     return drop(state, sums, priors, backend)
-
-
-def atom_precision(settings: ChainSettings, n_features: int) -> float:
-    """Precision of the prior of an atom."""
-    return float(n_features) if settings.atom_precision is None else settings.atom_precision
 
 
 def remember(
@@ -370,11 +361,7 @@ def remember(
     now = state.parameters
     n_births = int(now.births.max()) + 1
     return OnlineChain(
-        parameters=replace(
-            now,
-            atoms=backend.to_host(now.atoms),
-            selection_logit=backend.to_host(now.selection_logit).astype(np.float64, copy=False),
-        ),
+        parameters=parameters_to_host(now, backend),
         sweep=state.sweep + settings.n_atom_draws,
         priors=absorb(learned.chain.priors, state, learned.data, backend),
         label_sums=labels,
@@ -422,8 +409,7 @@ def solve_labels(
 ) -> NDArray[np.float64]:
     """Ridge regression of the labels on published codes (eq. 15): (n_atoms, n_classes)."""
     scale = np.ones(len(dictionary.scale)) if recoded else dictionary.scale
-    gram = scale[:, np.newaxis] * sums.gram * scale
-    return solve_ridge(gram, scale[:, np.newaxis] * sums.cross, penalty)
+    return scaled_ridge(sums, scale, penalty)
 
 
 # ---------------------------------------------------------------------------------- ensemble
@@ -466,7 +452,7 @@ def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, 
         labels=labels,
         first_row=data.first_row,
         n_rows=state.n_rows + len(X),
-        n_numbers=-(-last // ROWS_OF_A_DRAW) * ROWS_OF_A_DRAW,
+        n_numbers=-(-last // PLACES_OF_A_DRAW) * PLACES_OF_A_DRAW,
         square=state.square + data.square,
     )
     return state, Batch(data, state.square / state.n_rows)
@@ -508,7 +494,7 @@ def learn_rows(
     data = batch.data
     if known is None:
         return learn_chain(key, data.X, data.class_of_row, settings, backend, on_sweep), None
-    known = forget(known, forgetting, atom_precision(settings, data.n_features))
+    known = forget(known, forgetting, settings.precision_of_atoms(data.n_features))
     return continue_chain(key, known, batch, settings, backend, on_sweep), known
 
 
@@ -567,12 +553,7 @@ def choose_on_new_rows(
     if len(X) > PILOT_ROWS:
         rows = np.linspace(0, len(X) - 1, PILOT_ROWS).astype(np.int64)
         X, class_of_row = X[rows], class_of_row[rows]
-    backend = make_backend(device, n_threads)
-    scores = [np.zeros((len(X), members[0].label_atoms.shape[1])) for _ in coders]
-    for member in members:
-        codes = encode_rows(X, member.atoms, None, coders, backend)
-        for total, part in zip(scores, codes, strict=True):
-            total += part @ member.label_atoms / len(members)
+    scores = score_rows(X, members, coders, make_backend(device, n_threads))
     return choose(coders, scores, class_of_row)
 
 

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_matrix
 
+from dbdl.model.statistics import AtomSums
+
 Floats64 = NDArray[np.float64]
 
 
@@ -31,6 +33,12 @@ def ridge(codes: csr_matrix, target: Floats64, penalty: float) -> Floats64:
         return solve_ridge((codes.T @ codes).toarray(), codes.T @ target, penalty)
     solution: Floats64 = codes.T @ solve_ridge((codes @ codes.T).toarray(), target, penalty)
     return solution
+
+
+def scaled_ridge(sums: AtomSums, scale: Floats64, penalty: float) -> Floats64:
+    """Ridge regression on ``codes * scale`` from sums of the codes, `AtomSums` of the target."""
+    column = scale[:, np.newaxis]
+    return solve_ridge(column * sums.gram * scale, column * sums.cross, penalty)
 
 
 def solve_ridge(gram: Floats64, target: Floats64, penalty: float) -> Floats64:

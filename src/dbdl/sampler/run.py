@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.backends.base import Backend, Data
+from dbdl.backends.base import Backend, Data, parameters_from_host, parameters_to_host
 from dbdl.draws import Key
 from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters, State
@@ -103,20 +103,12 @@ class Snapshot:
     def take(cls, chain: Chain, backend: Backend) -> Self:
         """Copy the state of a chain to the host."""
         state, priors, trace = chain
-        parameters = replace(
-            state.parameters,
-            atoms=backend.to_host(state.parameters.atoms),
-            selection_logit=np.asarray(backend.to_host(state.parameters.selection_logit)),
-        )
+        parameters = parameters_to_host(state.parameters, backend)
         return cls(parameters, backend.codes_to_host(state.codes), state.sweep, priors, trace)
 
     def state(self, data: Data, backend: Backend) -> State:
         """Put the state where the backend's arrays live."""
-        parameters = replace(
-            self.parameters,
-            atoms=backend.put(self.parameters.atoms),
-            selection_logit=backend.put(self.parameters.selection_logit),
-        )
+        parameters = parameters_from_host(self.parameters, backend)
         codes = backend.codes_from_host(data, self.codes, self.parameters.n_atoms)
         return State(parameters, codes, self.sweep)
 
