@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -76,15 +76,20 @@ class Cluster:
     sweep_seconds: float
     head_seconds: float
     worker_seconds: float
+    covered_seconds: float
     n_atoms: int
     moved: int
     digest: float
 
     @property
-    def idle(self) -> float:
-        """Share of a sweep in which neither the head nor all workers computed."""
-        busy = self.head_seconds + self.worker_seconds / self.n_workers
-        return 1 - busy / self.sweep_seconds
+    def outside(self) -> float:
+        """Share of a sweep in which neither the head nor any worker computed."""
+        return 1 - (self.head_seconds + self.covered_seconds) / self.sweep_seconds
+
+    @property
+    def waiting(self) -> float:
+        """Share of a sweep in which a worker waited for a slower one, on average."""
+        return (self.covered_seconds - self.worker_seconds / self.n_workers) / self.sweep_seconds
 
 
 class Watched(ShardedBackend):
@@ -145,13 +150,15 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
         with get_task_stream(client) as stream:
             learned = learn(backend, rows, note)
         n = N_SWEEPS - 1
+        spans = computing(stream.data, marks[0], marks[-1])
         head = sum(backend.seconds[name] - before[name] for name in before)
         return Cluster(
             n_workers,
             ends[0] - begin,
             (ends[-1] - ends[0]) / n,
             head / n,
-            computed(stream.data, marks[0], marks[-1]) / n,
+            sum(stop - start for start, stop in spans) / n,
+            covered(spans) / n,
             learned.chain.state.parameters.n_atoms,
             (moved[-1] - moved[0]) // n,
             float(np.abs(learned.dictionary.atoms.astype(np.float64)).sum()),
@@ -172,15 +179,26 @@ def _bytes_sent(dask_worker: Any) -> int:
     return int(sum(sent["total"] for sent in dask_worker.transfer_outgoing_log))
 
 
-def computed(tasks: list[dict[str, Any]], start: float, stop: float) -> float:
-    """Seconds that workers swept and summed between two times."""
-    return sum(
-        step["stop"] - step["start"]
+def computing(
+    tasks: Sequence[dict[str, Any]], start: float, stop: float
+) -> list[tuple[float, float]]:
+    """When workers swept and summed between two times: start and end, in order."""
+    return sorted(
+        (step["start"], step["stop"])
         for task in tasks
         if str(task["key"]).startswith(("dbdl-sweep", "dbdl-gather"))
         for step in task["startstops"]
         if step["action"] == "compute" and start <= step["start"] and step["stop"] <= stop
     )
+
+
+def covered(spans: Sequence[tuple[float, float]]) -> float:
+    """Length of the union of spans, which are in order."""
+    total, end = 0.0, -np.inf
+    for start, stop in spans:
+        total += max(stop - max(start, end), 0.0)
+        end = max(end, stop)
+    return total
 
 
 def run_workers(quick: bool) -> None:
@@ -192,13 +210,16 @@ def run_workers(quick: bool) -> None:
         write_rows(path, n_rows)
         one, two = (on_cluster(path, n) for n in (1, 2))
     assert one.digest == two.digest, "the atoms differ"
-    print("| workers | start s | sweep s | computing s | head s | idle % | MB sent by workers |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(
+        "| workers | start s | sweep s | computing, all workers s | head s | nobody computes % | "
+        "waiting for a slower worker % | MB sent by workers |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for seen in (one, two):
         print(
             f"| {seen.n_workers} | {seen.start_seconds:.1f} | {seen.sweep_seconds:.2f} | "
-            f"{seen.worker_seconds:.2f} | {seen.head_seconds:.2f} | {100 * seen.idle:.1f} | "
-            f"{seen.moved / 1e6:.1f} |"
+            f"{seen.worker_seconds:.2f} | {seen.head_seconds:.2f} | "
+            f"{100 * seen.outside:.1f} | {100 * seen.waiting:.1f} | {seen.moved / 1e6:.1f} |"
         )
     sums = 8 * one.n_atoms * (one.n_atoms + N_FEATURES) / 1e6
     parameters = (4 * one.n_atoms * N_FEATURES + 8 * N_CLASSES * one.n_atoms) / 1e6
