@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.linear_model import Lasso, LassoLars
 
 from dbdl.coding import lasso
-from dbdl.coding.lasso import shared_factor
+from dbdl.coding.lasso import SharedFactor
 from dbdl.coding.omp import gram_matrix
 
 
@@ -89,7 +89,7 @@ def test_a_factor_gives_what_the_end_of_the_path_does():
     X, atoms = correlated(12, 30, 50)
     X[:4] = X[:4] @ np.linalg.pinv(atoms) @ atoms  # these can be met
     gram = atoms @ atoms.T
-    factor = shared_factor(gram, 50)
+    factor = SharedFactor.of(gram, 50)
     for tol in (1e-6, 0.1):
         followed = lasso(X, atoms, tol=tol, gram=gram).toarray()
         found = lasso(X, atoms, tol=tol, gram=gram, factor=factor).toarray()
@@ -105,10 +105,24 @@ def test_a_factor_gives_what_the_end_of_the_path_does():
 def test_no_factor_is_shared_where_it_is_of_no_use():
     rng = np.random.default_rng(0)
     wide, tall = rng.standard_normal((8, 20)), rng.standard_normal((30, 20))
-    assert shared_factor(wide @ wide.T, 20) is not None
-    assert shared_factor(tall @ tall.T, 20) is None
-    twins = np.vstack([wide, wide[:1]])
-    assert shared_factor(twins @ twins.T, 20) is None
+    assert SharedFactor.of(wide @ wide.T, 20) is not None
+    assert SharedFactor.of(tall @ tall.T, 20) is None
+    dependent = np.vstack([wide, wide[:1] + wide[1:2]])
+    assert SharedFactor.of(dependent @ dependent.T, 20) is None
+
+
+@pytest.mark.parametrize("difference", [0.0, 1e-6])
+def test_twins_among_the_atoms_have_no_huge_coefficients(difference):
+    X, atoms = correlated(6, 20, 50)
+    rng = np.random.default_rng(1)
+    near = atoms[:3] + difference * rng.standard_normal((3, 50))
+    twins = np.vstack([atoms, near])
+    gram = twins @ twins.T
+    for factor in (None, SharedFactor.of(gram, 50)):
+        codes = lasso(X, twins, tol=1e-6, gram=gram, factor=factor).toarray()
+        plain = lasso(X, atoms, tol=1e-6).toarray()
+        np.testing.assert_allclose(np.abs(codes).max(), np.abs(plain).max(), rtol=1e-3)
+        np.testing.assert_allclose(codes @ twins, plain @ atoms, atol=1e-4)
 
 
 def test_a_row_within_the_tolerance_has_an_empty_code():

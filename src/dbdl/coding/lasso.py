@@ -45,8 +45,10 @@ from dbdl.coding.omp import (
 Array = NDArray[Any]
 
 # An atom whose squared norm, projected off the members, is below this part of its squared norm
-# adds nothing to them but rounding: it stays out until a member leaves.
-DEPENDENCE = {"float64": 1e-12, "float32": 1e-5}
+# is taken as dependent on them: it stays out until a member leaves. Pictures that are in a data
+# set twice differ by the rounding of their features, and would be given huge coefficients of
+# opposite signs (in half precision the part is up to 1e-8).
+DEPENDENCE = {"float64": 1e-8, "float32": 1e-5}
 
 # Squared residuals below this part of the squared norm of the row are rounding.
 ROUNDING = 1e-12
@@ -75,7 +77,7 @@ def lasso(
     penalty: float | None = None,
     tol: float | None = None,
     gram: ArrayLike | None = None,
-    factor: Array | None = None,
+    factor: SharedFactor | None = None,
     n_threads: int = 1,
 ) -> csr_matrix:
     r"""Code rows by the lasso, with a given penalty or a given residual.
@@ -104,8 +106,8 @@ def lasso(
     gram : array-like of shape (n_atoms, n_atoms), optional
         ``atoms @ atoms.T``, where it is at hand; computed in float64 otherwise. The codes can be no
         more exact than it is.
-    factor : ndarray of shape (n_atoms, n_atoms), optional
-        See :func:`shared_factor`. With it, rows that cannot meet ``tol`` are coded at once.
+    factor : SharedFactor, optional
+        Of the Gram matrix. With it, rows that cannot meet ``tol`` are coded at once.
     n_threads : int, default=1
         Number of threads. Any number gives the same bits.
 
@@ -155,33 +157,52 @@ def lasso(
     return vstack(blocks, format="csr").astype(asked, copy=False)
 
 
-def shared_factor(gram: Array, n_features: int) -> Array | None:
-    """Cholesky factor of a Gram matrix, to be shared by the rows that are coded with a ``tol``.
+class SharedFactor(NamedTuple):
+    """Cholesky factor of the Gram matrix of atoms, to be shared by all rows coded with a ``tol``.
 
     A row that the atoms cannot meet has the code of least squares, which the factor gives in one
     step; the path takes a step for every atom.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_atoms, n_atoms)
-        In float64.
-    n_features : int
-
-    Returns
-    -------
-    factor : ndarray of shape (n_atoms, n_atoms) or None
-        Lower triangle. None where it is of no use: more atoms than features meet any row, and of
-        dependent atoms there is no one code of least squares.
     """
-    if len(gram) > n_features:
-        return None
-    with single_threaded_blas():
-        try:
-            factor: Array = np.linalg.cholesky(gram)
-        except np.linalg.LinAlgError:
+
+    atom: Array  # (n_independent,), numbers of the atoms that are no copies of earlier ones
+    factor: Array  # (n_independent, n_independent), lower triangle
+
+    @staticmethod
+    def of(gram: Array, n_features: int) -> SharedFactor | None:
+        """Factor a Gram matrix (n_atoms, n_atoms) in float64; None where that is of no use.
+
+        More atoms than features meet any row, and of atoms that depend on several others there is
+        no one code of least squares.
+        """
+        norm = np.sqrt(gram.diagonal())
+        if len(gram) > n_features or not (norm > 0).all():
             return None
-    projected = factor.diagonal() ** 2
-    return factor if (projected > DEPENDENCE["float64"] * gram.diagonal()).all() else None
+        dependence = DEPENDENCE["float64"]
+        cosine = np.tril(np.abs(gram), -1) / norm / norm[:, np.newaxis]
+        atom = np.flatnonzero((1 - cosine**2 > dependence).all(axis=1))
+        own = gram[np.ix_(atom, atom)]
+        with single_threaded_blas():
+            try:
+                factor = np.linalg.cholesky(own)
+            except np.linalg.LinAlgError:
+                return None
+        projected = factor.diagonal() ** 2
+        return (
+            SharedFactor(atom, factor) if (projected > dependence * own.diagonal()).all() else None
+        )
+
+    def least_squares(self, correlations: Array) -> tuple[Array, Array]:
+        """Codes of rows by their correlations (n_rows, n_atoms), and how much they explain.
+
+        That is the squared norm of the row less that of its residual.
+        """
+        own = correlations[:, self.atom].T
+        part = solve_triangular(self.factor, own, lower=True, check_finite=False)
+        codes = np.zeros_like(correlations)
+        codes[:, self.atom] = solve_triangular(
+            self.factor, part, lower=True, trans="T", check_finite=False
+        ).T
+        return codes, np.einsum("ji,ji->i", part, part)
 
 
 def _check_rule(penalty: float | None, tol: float | None) -> None:
@@ -195,7 +216,9 @@ def _check_rule(penalty: float | None, tol: float | None) -> None:
         raise ValueError(f"{name} is {value!r}. Expected a finite number of 0 or more.")
 
 
-def _code_block(rows: Array, atoms: Array, problem: _Problem, factor: Array | None) -> csr_matrix:
+def _code_block(
+    rows: Array, atoms: Array, problem: _Problem, factor: SharedFactor | None
+) -> csr_matrix:
     """Code up to ROWS rows; padded, so that a row alone has the bits of the row in a batch."""
     padded = np.zeros((ROWS, rows.shape[1]))
     padded[: len(rows)] = rows
@@ -209,11 +232,9 @@ def _code_block(rows: Array, atoms: Array, problem: _Problem, factor: Array | No
     codes = np.zeros((len(rows), len(atoms)))
     open_rows = np.arange(len(rows))
     if factor is not None and problem.tol >= 0:
-        part = solve_triangular(factor, correlations.T, lower=True, check_finite=False)
-        left = squares - np.einsum("ji,ji->i", part, part)[: len(rows)]
-        unmet = left > problem.tol**2 + ROUNDING * squares
-        least = solve_triangular(factor, part, lower=True, trans="T", check_finite=False).T
-        codes[unmet] = least[: len(rows)][unmet]
+        least, explained = (values[: len(rows)] for values in factor.least_squares(correlations))
+        unmet = squares - explained > problem.tol**2 + ROUNDING * squares
+        codes[unmet] = least[unmet]
         open_rows = np.flatnonzero(~unmet)
     if not _follow_all(correlations, squares, problem, open_rows, codes):
         warnings.warn(

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._compile import REORDERED, kernel
 from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.lasso import lasso, shared_factor
+from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, encode, gram_matrix
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
@@ -36,9 +36,9 @@ class SRCModel:
     objective: NDArray[np.float64]
 
     @cached_property
-    def factor(self) -> NDArray[np.float64] | None:
+    def factor(self) -> SharedFactor | None:
         """For queries that the rows cannot meet; found once for all of them."""
-        return shared_factor(self.gram, self.atoms.shape[1])
+        return SharedFactor.of(self.gram, self.atoms.shape[1])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "factor"}
