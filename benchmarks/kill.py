@@ -246,12 +246,19 @@ def two_workers() -> Iterator[Any]:
 
 
 def both_there(client: Any) -> bool:
-    """Wait for the worker that was killed to be back; one killed while it starts stays away."""
-    try:
-        client.wait_for_workers(2, timeout=10)
-    except TimeoutError:
-        return False
-    return True
+    """Wait for the worker that was killed to be back, its nanny included.
+
+    Dask gives up a worker that is killed while its nanny still waits for it to start.
+    """
+    from distributed import Status
+
+    for _ in range(100):
+        processes = [nanny.process for nanny in client.cluster.workers.values()]
+        started = [process for process in processes if process and process.status is Status.running]
+        if len(started) == len(client.scheduler_info()["workers"]) == 2:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 #: What can be killed, by name; each is given the numbers of trials and of kills, and a seed.
