@@ -72,19 +72,24 @@ _METHODS = (
         {"n_chains": 1},
         size="n_initial_atoms",
     ),
-    Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011", grid={"penalty": (1e-4, 1e-3, 1e-2)}),
+    Method(
+        "CRC",
+        CRCClassifier,
+        "Zhang, Yang and Feng 2011",
+        grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},
+    ),
     Method(
         "SRC",
         SRCClassifier,
         "Wright, Yang, Ganesh, Sastry and Ma 2009",
-        grid={"tolerance": (0.05, 0.1, 0.2)},
+        grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)},
     ),
     Method(
         "SRC (OMP)",
         SRCClassifier,
         "Wright, Yang, Ganesh, Sastry and Ma 2009",
         {"coder": "omp"},
-        grid={"n_nonzero": (10, 30, 50)},
+        grid={"n_nonzero": (5, 10, 30, 50, 80)},
     ),
     Method(
         "training rows", TrainingRowsClassifier, "", grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}
