@@ -24,11 +24,20 @@ Result = TypeVar("Result")
 
 _lock = threading.Lock()
 _idle_pools: dict[int, list[ThreadPoolExecutor]] = defaultdict(list)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle_pools.clear)  # threads do not live on in a child
 _holders = 0
 _limit: Any = None
 _controller: ThreadpoolController | None = None
+
+
+def _begin_anew() -> None:
+    """Forget, in a child process, threads that did not come along and what they held."""
+    global _lock, _holders, _limit
+    _lock, _holders, _limit = threading.Lock(), 0, None
+    _idle_pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @contextmanager
@@ -80,9 +89,8 @@ def run_blocks(
     Results keep the order of the blocks.
     """
     blocks = list(blocks)
-    n_threads = min(n_threads, len(blocks))
     with single_threaded_blas():
-        if n_threads <= 1:
+        if min(n_threads, len(blocks)) <= 1:
             return [work(block) for block in blocks]
         with _pool(n_threads) as pool:
             tasks = [pool.submit(work, block) for block in blocks]

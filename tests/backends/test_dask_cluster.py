@@ -244,3 +244,24 @@ def test_a_classifier_that_needs_all_rows_says_so(many_rows):
     X, y = many_rows
     with pytest.raises(ValueError, match="needs all rows in memory"):
         DBDLClassifier(classifier="recoded").fit(da.from_array(X, chunks=5000), y)
+
+
+def test_what_a_task_raises_is_raised(client):
+    def fail(kind):
+        raise kind("a file that only the head sees")
+
+    engine = DaskEngine(client)
+    for kind in (FileNotFoundError, TimeoutError):
+        with pytest.raises(kind, match="only the head sees"):
+            engine.fetch(engine.run(fail, kind))
+
+
+def test_partitions_without_rows_have_no_answers(many_rows, fitted):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    X, _ = many_rows
+    frame = pd.DataFrame(X[:300], columns=list("abcdefgh"))
+    rows = dd.from_pandas(frame, npartitions=3)
+    rows = rows.map_partitions(lambda part: part[part.index >= 250])
+    with pytest.warns(UserWarning, match="X has feature names"):
+        found = fitted.predict(rows)
+    np.testing.assert_array_equal(found.compute(), fitted.predict(X[250:300]))

@@ -125,6 +125,16 @@ def test_twins_among_the_atoms_have_no_huge_coefficients(difference):
         np.testing.assert_allclose(codes @ twins, plain @ atoms, atol=1e-4)
 
 
+def test_many_copies_of_an_atom_do_not_end_the_path():
+    X, atoms = correlated(4, 30, 20)
+    copies = np.vstack([atoms, np.repeat(atoms[:1], 40, axis=0)])
+    codes = lasso(X, copies, penalty=0.01).toarray()
+    plain = lasso(X, atoms, penalty=0.01).toarray()
+    np.testing.assert_allclose(
+        objective(X, copies, codes, 0.01), objective(X, atoms, plain, 0.01), rtol=1e-9
+    )
+
+
 def test_a_row_within_the_tolerance_has_an_empty_code():
     X, atoms = correlated(5, 30, 20)
     assert lasso(X, atoms, tol=1.001).nnz == 0

@@ -163,3 +163,19 @@ def test_the_unsupervised_estimator_takes_unusual_input_too():
         assert np.isfinite(model.inverse_transform(model.transform(X))).all()
     with pytest.raises(ValueError, match="NaN"):
         BetaProcessDictionary().fit(np.full((5, 3), np.nan))
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was():
+    X, y = np.random.default_rng(0).standard_normal((60, 6)), np.arange(60) % 3
+    model = DBDLClassifier(n_sweeps=2, n_chains=1, n_nonzero=2, random_state=0).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        model.fit(X, np.zeros(60))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_products_that_overflow_are_refused():
+    X, y = np.random.default_rng(0).standard_normal((60, 6)), np.arange(60) % 3
+    with pytest.raises(ValueError, match=r"overflow.*normalize=True"):
+        DBDLClassifier(n_sweeps=2, n_chains=1, normalize=False).fit(1e200 * X, y)

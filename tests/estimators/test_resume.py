@@ -553,3 +553,23 @@ def test_a_fingerprint_sees_every_change():
         fingerprint(rows.view(np.int64), classes),
     }
     assert len(found) == 7
+
+
+def test_a_batch_ends_what_warm_start_remembers():
+    X, y = np.random.default_rng(0).standard_normal((60, 6)), np.arange(60) % 3
+    model = DBDLClassifier(n_sweeps=4, n_chains=1, n_nonzero=2, random_state=0, warm_start=True)
+    model.fit(X, y)
+    with pytest.warns(UserWarning, match="starts anew"):
+        model.partial_fit(X, y + 3)
+    with pytest.warns(UserWarning, match="kept no states"):
+        model.set_params(n_sweeps=3).fit(X, y)
+    fresh = DBDLClassifier(n_sweeps=3, n_chains=1, n_nonzero=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
+
+
+def test_a_whole_number_is_the_setting_it_is(tmp_path):
+    X, y = np.random.default_rng(0).standard_normal((60, 6)), np.arange(60) % 3
+    settings = {"n_sweeps": 2, "n_chains": 1, "n_nonzero": 2, "checkpoint": tmp_path}
+    first = DBDLClassifier(random_state=0, noise_precision=1e6, **settings).fit(X, y)
+    second = DBDLClassifier(random_state=0, noise_precision=1_000_000, **settings).fit(X, y)
+    np.testing.assert_array_equal(first.atoms_, second.atoms_)

@@ -141,3 +141,66 @@ def test_labels_of_another_length_are_refused(tmp_path):
         DBDLClassifier().fit(reader, y[:50])
     with pytest.raises(ValueError, match="at least 2 classes"):
         DBDLClassifier().fit(reader, np.zeros(100))
+
+
+def test_columns_of_a_file_in_another_order_are_refused(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y = labelled_rows(300)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame[list("fedcba")].to_parquet(tmp_path / "turned.parquet")
+    rows, turned = (
+        open_rows(tmp_path / "rows.parquet")[0],
+        open_rows(tmp_path / "turned.parquet")[0],
+    )
+    model = DBDLClassifier(**FIT).fit(rows, y)
+    assert list(model.feature_names_in_) == list("abcdef")
+    np.testing.assert_array_equal(model.predict(rows), model.predict(frame))
+    with pytest.raises(ValueError, match="'f' is where 'a' was"):
+        model.predict(turned)
+    online = DBDLClassifier(**FIT).partial_fit(rows, y)
+    assert list(online.feature_names_in_) == list("abcdef")
+    with pytest.raises(ValueError, match="feature names should match"):
+        online.partial_fit(turned, y)
+
+
+def test_numbers_written_to_a_private_map_are_learned(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "SMALL_MEMMAP", 0)
+    X, _ = labelled_rows(50)
+    path = write_npy(tmp_path, X, None)
+    private = np.load(path, mmap_mode="c")
+    private += 1
+    assert readers.reader_of(private) is None
+    assert readers.reader_of(np.load(path, mmap_mode="r")) is not None
+
+
+def test_a_bad_row_is_named_by_its_number_among_all(tmp_path):
+    X, _ = labelled_rows(100)
+    X[77, 2] = np.nan
+    rows = lazy_rows(open_rows(write_npy(tmp_path, X, None))[0], normalize=True)
+    with pytest.raises(ValueError, match="first in row 77"):
+        rows[np.array([3, 50, 77])]
+
+
+def test_no_rows_and_no_labels_are_refused(tmp_path):
+    X, y = labelled_rows(100)
+    rows, no_labels = open_rows(write_npy(tmp_path, X, None))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        DBDLClassifier(**FIT).fit(rows, no_labels)
+    rows, _ = open_rows(write_npy(tmp_path, X[:0], None))
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        DBDLClassifier(**FIT).fit(rows, y[:0])
+
+
+def test_labels_may_be_any_words_and_the_file_is_let_go_of(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    words = np.array(["K\u00e4fer", "M\u00fccke", "Wespe"], dtype=object)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"] = np.eye(3)
+        file.create_dataset("y", data=words, dtype=h5py.string_dtype())
+    rows, y = open_rows(tmp_path / "rows.h5")
+    assert list(y) == list(words)
+    np.testing.assert_array_equal(rows.read(0, 3), np.eye(3))
+    with h5py.File(tmp_path / "rows.h5", "a") as file:
+        file["more"] = 1

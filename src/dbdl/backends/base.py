@@ -370,7 +370,7 @@ def place_rows(X: Floats, class_of_row: NDArray[np.int64], block_rows: int = SUM
             f"class numbers must be 0, 1, ... without a gap, got {classes}; number them with "
             "np.unique(y, return_inverse=True)"
         )
-    X = np.ascontiguousarray(X)
+    X = np.require(X, requirements=["C", "A", "W"])  # kernels are compiled for such arrays
     return Data(X, class_of_row, n_rows, first_row, sum_of_squares(X, block_rows))
 
 

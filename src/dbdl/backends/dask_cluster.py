@@ -108,6 +108,8 @@ class DaskEngine:
             try:
                 return handle.result(timeout=LOOK_EVERY)
             except TimeoutError:
+                if handle.status == "error":  # the task's own
+                    raise
                 if self._n_threads() > 0:
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > self.lost_after:
@@ -121,6 +123,8 @@ class DaskEngine:
                     ) from error
                 self.client.retry([handle])
             except (CancelledError, FutureCancelledError, OSError) as error:
+                if handle.status == "error":
+                    raise
                 raise ClusterLostError(self._what_is_lost()) from error
 
     def _n_threads(self) -> int:

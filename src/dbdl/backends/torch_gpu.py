@@ -415,6 +415,8 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
 
 _lock = threading.Lock()
 _loaded: set[str] = set()
+_n_exact = 0
+_precision_before = "highest"
 
 
 def _load_linear_algebra(device: str) -> None:
@@ -458,12 +460,19 @@ def what_would_fit(device: str, free: int, total: int) -> str:
 @contextmanager
 def exact_products() -> Iterator[None]:
     """Multiply float32 as float32: TF32, where it is switched on, turns decisions."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    global _n_exact, _precision_before
+    with _lock:  # the setting is that of the process: the last to leave restores it
+        if _n_exact == 0:
+            _precision_before = torch.get_float32_matmul_precision()
+            torch.set_float32_matmul_precision("highest")
+        _n_exact += 1
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        with _lock:
+            _n_exact -= 1
+            if _n_exact == 0:
+                torch.set_float32_matmul_precision(_precision_before)
 
 
 # ------------------------------------------------------------------------------- matching pursuit

@@ -33,6 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
 from dbdl.coding.omp import (
+    OVERFLOW,
     ROWS,
     _aligned,
     _as_matrix,
@@ -224,10 +225,7 @@ def _code_block(
     padded[: len(rows)] = rows
     correlations = padded @ atoms.T
     if not np.isfinite(correlations).all():
-        raise ValueError(
-            "The products of X and atoms overflow. Expected values whose products stay finite. "
-            "Scale X and atoms, to rows of norm one say."
-        )
+        raise ValueError(OVERFLOW)
     squares = np.einsum("ij,ij->i", rows, rows)
     codes = np.zeros((len(rows), len(atoms)))
     open_rows = np.arange(len(rows))
@@ -471,7 +469,8 @@ def _walk(
     Returns the number of members, the penalty, whether the path came to its end, and the number
     of watched atoms: a member that leaves is watched from then on.
     """
-    for _ in range(STRETCH):
+    n_steps = 0
+    while n_steps < STRETCH:
         path.weights[:n] = path.sign_part[:n]
         _solve_back(path.factor, path.weights, n)
         _sum_rows(watch.table, watch.slot, path.weights, n, watch.change[:n_watched])
@@ -487,6 +486,7 @@ def _walk(
             now = 0.0 if end == floor else min(end, now)
             _set_code(path, n, now)
             return n, now, True, n_watched
+        n_steps += 1
         now -= min(fall, fall_out)
         for j in range(n):
             path.code[j] += min(fall, fall_out) * path.weights[j]
@@ -507,6 +507,8 @@ def _walk(
             more = _join(k, np.sign(watch.correlation[joining]), start, problem, path, n)
             if more > n:
                 _fill_row(problem, path, watch, n, n_watched)
+            else:
+                n_steps -= 1  # many copies of a member would otherwise use up every stretch
             n = more
     _set_code(path, n, now)
     return n, now, False, n_watched

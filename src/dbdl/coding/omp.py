@@ -80,6 +80,11 @@ CHUNK = 1024
 # without fast-math, a maximum over all elements not.
 LANES = 128
 
+OVERFLOW = (
+    "The products of X and atoms overflow. Expected values whose products stay finite. Scale X and "
+    "atoms, to rows of norm one say (normalize=True where there is such a parameter)."
+)
+
 # 64 bytes, a cache line and the widest vector, in numbers of float32.
 LINE = 16
 
@@ -93,7 +98,7 @@ class Pursuit:
     order : ndarray of shape (n_samples, longest), int32
         Atoms in the order in which they were chosen; only the first ``count[i]`` of a row count.
     count : ndarray of shape (n_samples,), int32
-        Number of atoms chosen; -1 for a row whose correlations are not finite.
+        Number of atoms chosen.
     coefficients : list of ndarray of shape (n_samples, length)
         For each requested length the coefficients of the first ``length`` chosen atoms, in the
         same order, zero past ``count``.
@@ -245,6 +250,8 @@ def encode(
         _code_block(X[rows], problem, sizes, order[rows], count[rows], coefficients[rows])
 
     run_blocks(code, block_slices(n_samples, ROWS), n_threads)
+    if n_samples and count.min() < 0:
+        raise ValueError(OVERFLOW)
     ends = np.cumsum(sizes)[:-1]
     return Pursuit(order, count, np.split(coefficients, ends, axis=1))
 
@@ -307,15 +314,13 @@ def _code(
         products = gram_matrix(dictionary, n_threads)
     else:
         products = _check_gram(_aligned(_as_matrix(gram, "gram"), dtype), dictionary.shape[0])
-    pursuit = encode(rows, dictionary, products, lengths, selection, tol, n_threads)
-    if rows.shape[0] and pursuit.count.min() < 0:
+    try:
+        pursuit = encode(rows, dictionary, products, lengths, selection, tol, n_threads)
+    except ValueError:
         # atoms passed with their Gram matrix are looked at only here, since a single query would
         # notice the time to read them all once more
         _check_finite(dictionary, "atoms")
-        raise ValueError(
-            "The products of X and atoms overflow. Expected values whose products stay finite. "
-            "Scale X and atoms, to rows of norm one say."
-        )
+        raise
     codes = [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
     return [matrix.astype(asked, copy=False) for matrix in codes]
 

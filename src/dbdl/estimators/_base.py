@@ -90,6 +90,11 @@ class DictionaryEstimator(
         lazy = lazy_rows(X, normalize=self.normalize) if reset else None
         if lazy is None:
             return super()._labelled_rows(X, y, reset=reset)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
+                "the labels of the rows"
+            )
         labels = column_or_1d(y.compute() if is_dask(y) else y, warn=True)  # type: ignore[union-attr]
         assert_all_finite(labels, input_name="y")
         check_consistent_length(lazy, labels)

@@ -7,7 +7,7 @@ rows that are read in parts are walked through.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -35,9 +35,12 @@ def by_blocks(method: Method) -> Method:
         reader = reader_of(X)
         if reader is None:
             return method(self, X)
+        check_is_fitted(self)
+        check_names(self, getattr(reader, "columns", None))
         blocks = block_slices(reader.shape[0], WALK_ROWS)
         parts = [
-            _apply(reader.read(rows.start, rows.stop), self, method.__name__) for rows in blocks
+            _apply(reader.read(rows.start, rows.stop), self, method.__name__, None)
+            for rows in blocks
         ]
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
@@ -48,22 +51,40 @@ def _lazily(model: Any, name: str, rows: Any) -> Any:
     """Return a Dask array of what the method gives for each block of rows."""
     from dask.delayed import delayed
 
-    example = _apply(np.ones((1, model.n_features_in_), dtype=rows.dtype), model, name)
+    one_row = np.ones((1, model.n_features_in_), dtype=rows.dtype)
+    example = _apply(one_row, model, name, None)
     shape: dict[str, Any] = {"drop_axis": 1}
     if example.ndim == 2:
         shape = {"chunks": (rows.chunks[0], (example.shape[1],))}
-    empty = csr_matrix((0, 0), dtype=example.dtype) if issparse(example) else example[:0]
+    meta = csr_matrix((0, 0), dtype=example.dtype) if issparse(example) else example[:0]
     return rows.map_blocks(
         _apply,
         model=delayed(model, pure=False, traverse=False),
         method=name,
+        empty=example[:0],
         dtype=example.dtype,
-        meta=empty,
+        meta=meta,
         **shape,
     )
 
 
-def _apply(block: Any, model: Any, method: str) -> Any:
+def check_names(model: Any, columns: Sequence[str] | None) -> None:
+    """Refuse rows of a file whose columns are not those that the model was fitted on."""
+    fitted = getattr(model, "feature_names_in_", None)
+    if columns is None or fitted is None or list(columns) == list(fitted):
+        return
+    first = next((pair for pair in zip(columns, fitted, strict=False) if pair[0] != pair[1]), None)
+    what = "their number differs" if first is None else f"{first[0]!r} is where {first[1]!r} was"
+    raise ValueError(
+        f"The columns of X are not those of the rows that {type(model).__name__} was fitted on: "
+        f"{what}. Give them in the same order."
+    )
+
+
+def _apply(block: Any, model: Any, method: str, empty: Any) -> Any:
+    """Apply a method to a block; one without rows gives ``empty``."""
+    if empty is not None and len(block) == 0:
+        return empty
     with warnings.catch_warnings():  # names were compared before the rows were cut into blocks
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return getattr(model, method)(np.asarray(block))

@@ -63,12 +63,13 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
         self._check_not_all_zero(rows)
-        self.classes_, class_of_row = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
+        classes, class_of_row = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes, but y has 1 class: "
-                f"{self.classes_[0]!r}. For rows without labels use BetaProcessDictionary."
+                f"{classes[0]!r}. For rows without labels use BetaProcessDictionary."
             )
+        self.classes_ = classes
         return rows, class_of_row
 
     @by_blocks

@@ -133,10 +133,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     checkpoint : str or path-like, default=None
         Folder in which the state of every chain is kept, made if need be. A `fit` with the same
         data and parameters goes on from there, after a kill at any moment too, and ends with the
-        same bits; with ``random_state=None`` it takes the seed of the fit before. The folder stays
-        after a fit: the next one returns its result at once. Other data or parameters, damaged
-        files and folders of something else are refused with a `CheckpointError`, and so is a disk
-        that is full, which leaves the last good checkpoint in place.
+        same bits; where ``random_state`` is no number it takes the seed of the fit before. The
+        folder stays after a fit: the next one returns its result at once. Other data or
+        parameters, damaged files and folders of something else are refused with a
+        `CheckpointError`, and so is a disk that is full, which leaves the last good checkpoint
+        in place.
     checkpoint_every : int, default=5
         Sweeps of a chain between two checkpoints.
     warm_start : bool, default=False
@@ -416,6 +417,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         state, members = learn_batch(
             state, batch, task, self._coder(), self.forgetting, n_threads, progress
         )
+        self.__dict__.pop("_memory", None)
         self.classes_, self.online_ = all_classes, state
         place, priors = np.searchsorted(all_classes, state.labels), state.chains[0].priors
         never = priors.beta_a / (priors.beta_a + priors.beta_b)

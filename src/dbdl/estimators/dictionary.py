@@ -165,14 +165,16 @@ random_state, verbose
         self._say_if_compiling()
         progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
         seed = self._seed() if keeper is None else keeper.identity.seed
-        member = learn_without_labels(
-            make_key(seed),
-            rows,
-            self._chain_settings(),
-            make_backend(self.device, resolve_n_jobs(self.n_jobs), engine),
-            lambda record: progress(0, record),
-            None if keeper is None else keeper.chain(0),
-        )
+        backend = make_backend(self.device, resolve_n_jobs(self.n_jobs), engine)
+        with backend.lane():
+            member = learn_without_labels(
+                make_key(seed),
+                rows,
+                self._chain_settings(),
+                backend,
+                lambda record: progress(0, record),
+                None if keeper is None else keeper.chain(0),
+            )
         self.__dict__.pop("online_", None)
         self._publish_member(member)
         self._remember(keeper)
@@ -216,6 +218,7 @@ random_state, verbose
             backend,
             lambda record: progress(0, record),
         )
+        self.__dict__.pop("_memory", None)
         self.online_ = replace(state, chains=[remember(learned, known, None, settings, backend)])
         self._publish_member(publish_without_labels(learned))
         progress.end()

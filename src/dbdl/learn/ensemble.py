@@ -445,5 +445,8 @@ def _in_smaller_parts(task: Task, n_threads: int, error: DeviceMemoryError) -> B
 
 def _n_lanes(task: Task, n_threads: int) -> int:
     """Chains that are learned at the same time."""
-    here = task.device == "cpu" and (task.engine is None or isinstance(task.engine, InTurn))
+    backend = make_backend(task.device, 1, task.engine)
+    if isinstance(task.engine, InTurn):
+        backend = backend.inner  # type: ignore[attr-defined]
+    here = isinstance(backend, NumbaBackend)
     return n_threads if here else max(n_threads, LANES_OF_A_DEVICE)

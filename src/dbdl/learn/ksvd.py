@@ -134,11 +134,6 @@ def code_rows(
     if gram is None:
         gram = gram_matrix(atoms, n_threads)
     pursuit = encode(X, atoms, gram, [min(n_nonzero, *atoms.shape)], selection, None, n_threads)
-    if len(X) and pursuit.count.min() < 0:
-        raise ValueError(
-            "The products of X and the atoms overflow. Scale X, to rows of unit norm say "
-            "(normalize=True)."
-        )
     return pursuit.to_csr([0], len(atoms))
 
 

@@ -75,7 +75,7 @@ def gibbs_label_atoms(
     priors = replace(learned.chain.priors, atoms=AtomPrior(float(data.n_classes)))
     chain = run(
         key,
-        State(parameters, last.codes, last.sweep),
+        State(parameters, last.codes, last.sweep + settings.n_atom_draws),  # draws not used yet
         labels,
         priors,
         replace(settings.options, sample_selection=False),

@@ -565,7 +565,12 @@ def choose_on_left_out_rows(
     forgetting: float,
     n_threads: int,
 ) -> HeldOutChoice | None:
-    """Score rows of a batch left out by short pilot chains that go on from the present ones."""
+    """Score rows of a batch left out by short pilot chains that go on from the present ones.
+
+    Returns None where there are too few rows, or none can be left out.
+    """
+    if batch.data.n_samples < LEAST_SCORED:
+        return None
     n_sweeps = min(task.settings.n_sweeps, PILOT_SWEEPS)
     pilot = replace(task, settings=replace(task.settings, n_sweeps=n_sweeps))
 

@@ -108,9 +108,15 @@ class Identity:
 
     def key(self) -> str:
         """Digest of all but the number of sweeps, which may grow: a name for the chains."""
-        own = {**self.parameters, "n_sweeps": None}
+        own = {name: _as_float(value) for name, value in self.parameters.items()}
+        own["n_sweeps"] = None
         text = json.dumps([self.estimator, own, self.data, self.seed], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _as_float(value: Any) -> Any:
+    """Return whole numbers as others: 1000 and 1e3 are one setting."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def deciding(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dbdl.rows.readers import Hdf5Rows, NpyRows, ParquetRows, Reader, ZarrRows
 
@@ -69,9 +70,7 @@ def _open_hdf5(path: Path, rows: str, label: str) -> tuple[Hdf5Rows, Any]:
 
     with h5py.File(path, "r") as file:
         _find(file, rows, path)
-        y = np.asarray(file[label]).ravel() if label in file else None
-    if y is not None and y.dtype.kind in "SO":
-        y = y.astype(str)
+        y = _labels(file, label)
     return Hdf5Rows(str(path.absolute()), rows), y
 
 
@@ -83,7 +82,7 @@ def _open_zarr(path: Path, rows: str, label: str) -> tuple[ZarrRows, Any]:
     if hasattr(found, "shape"):
         return ZarrRows(found), None
     _find(found, rows, path)
-    return ZarrRows(found[rows]), np.asarray(found[label]).ravel() if label in found else None
+    return ZarrRows(found[rows]), _labels(found, label)
 
 
 def _open_parquet(path: Path, label: str) -> tuple[ParquetRows, Any]:
@@ -101,6 +100,16 @@ def _open_parquet(path: Path, label: str) -> tuple[ParquetRows, Any]:
             f"label=..., columns: {', '.join(names[:10])}"
         )
     return reader, y
+
+
+def _labels(group: Any, name: str) -> NDArray[Any] | None:
+    """Return the labels in a group of HDF5 or zarr, words as words; None where there are none."""
+    if name not in group:
+        return None
+    y = np.asarray(group[name][...]).ravel()
+    if y.dtype.kind in "SO":
+        y = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in y.tolist()])
+    return y
 
 
 def _find(group: Any, name: str, path: Path) -> None:

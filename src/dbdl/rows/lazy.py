@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,18 @@ class Preparation:
     dtype: np.dtype[Any]
     normalize: bool
 
-    def __call__(self, raw: NDArray[Any], first_row: int | None = None) -> Floats:
-        """Return rows (n_rows, n_features) ready to use; ``first_row`` is for messages."""
+    def __call__(self, raw: NDArray[Any], number: int | NDArray[np.int64] = 0) -> Floats:
+        """Return rows (n_rows, n_features) ready to use.
+
+        ``number`` is that of the first row, or of each; it is for messages.
+        """
         rows: Floats = np.ascontiguousarray(raw, dtype=self.dtype)
         if not np.isfinite(rows).all():
             bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-            where = f"row {bad}" if first_row is None else f"row {first_row + bad}"
+            where = number[bad] if isinstance(number, np.ndarray) else number + bad
             raise ValueError(
-                f"Input X contains NaN or infinity, first in {where}. Leave such rows out, or fill "
-                "the gaps first."
+                f"Input X contains NaN or infinity, first in row {where}. Leave such rows out, or "
+                "fill the gaps first."
             )
         return unit_rows(rows) if self.normalize else rows
 
@@ -76,7 +80,7 @@ class LazyRows:
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(len(self))
             return self.prepare(self.reader.read(start, stop), start)
-        return self.prepare(self.reader.take(rows))
+        return self.prepare(self.reader.take(rows), rows)
 
     def remember(self, numbers: NDArray[np.int64]) -> SomeRows:
         """Read some rows (numbers ascending), to be asked for again."""
@@ -142,6 +146,10 @@ def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
             f"Expected 2D array, got an array of shape {reader.shape} instead. Reshape your data: "
             "one row a sample, one column a feature."
         )
+    if reader.shape[0] == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={reader.shape}) while a minimum of 1 is required."
+        )
     if reader.dtype.kind not in "fiub":
         raise ValueError(f"X holds {reader.dtype}, which is no kind of number; convert it first.")
     narrow = reader.dtype == np.float32
@@ -149,9 +157,16 @@ def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
 
 
 def in_memory(X: Any) -> Any:
-    """Return rows as they are, but read if they would be read in parts."""
+    """Return rows as they are, but read if they would be read in parts, with their names."""
     reader = reader_of(X)
-    return X if reader is None else reader.read(0, reader.shape[0])
+    if reader is None:
+        return X
+    rows, columns = reader.read(0, reader.shape[0]), getattr(reader, "columns", None)
+    if columns is None or find_spec("pandas") is None:
+        return rows
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(columns))
 
 
 def unit_rows(X: Floats) -> Floats:

@@ -6,6 +6,7 @@ A reader can be sent to another process: it carries the name of its file, never 
 from __future__ import annotations
 
 import sys
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -89,30 +90,31 @@ class Hdf5Rows(_TakesInOrder):
     name: str
 
     @cached_property
-    def _dataset(self) -> Any:
-        import h5py
-
-        return h5py.File(self.path, "r")[self.name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "name": self.name}
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
-        return tuple(self._dataset.shape)
+        with self._file() as file:
+            return tuple(file[self.name].shape)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Kind of number."""
-        return self._dataset.dtype
+        with self._file() as file:
+            return file[self.name].dtype
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return some rows."""
-        return self._dataset[start:stop]
+        with self._file() as file:
+            return file[self.name][start:stop]
 
     def _take_ascending(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return self._dataset[numbers]
+        with self._file() as file:
+            return file[self.name][numbers]
+
+    def _file(self) -> Any:
+        """Open the file; it is closed again between reads, so that others may write to it."""
+        import h5py
+
+        return h5py.File(self.path, "r")
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ def is_dask(X: Any) -> bool:
 def dask_array(X: Any) -> Any:
     """Return a Dask array of known lengths for a Dask array or data frame."""
     array = dask_columns_in_one_chunk(X)
-    return array.compute_chunk_sizes() if np.isnan(array.shape[0]) else array
+    return copy(array).compute_chunk_sizes() if np.isnan(array.shape[0]) else array
 
 
 def dask_columns_in_one_chunk(X: Any) -> Any:
@@ -266,6 +268,8 @@ def _of_memmap(X: Any) -> NpyRows | None:
     """Return a reader of a whole memory-mapped array; a view of one has no offset of its own."""
     contiguous = X.flags.c_contiguous or X.flags.f_contiguous
     if X.ndim != 2 or X._mmap is None or not contiguous or not _is_whole(X):
+        return None
+    if X.mode == "c":  # what was written to it is not in the file
         return None
     fortran = not X.flags.c_contiguous
     return NpyRows(str(Path(str(X.filename)).absolute()), X.dtype, X.shape, X.offset, fortran)
