@@ -163,7 +163,9 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(dbdl("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
     assert_refused(dbdl("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
-    assert_refused(dbdl("predict", "model.skops", "narrow.csv", cwd=folder), "64")
+    assert_refused(dbdl("predict", "model.skops", "narrow.csv", cwd=folder), "no column 'pixel0'")
+    (folder / "nameless.csv").write_text("1,2\n3,4\n")
+    assert_refused(dbdl("predict", "model.skops", "nameless.csv", cwd=folder), "64")
     assert_refused(dbdl("fit", "train.csv", "-o", "m", "--label", "nope", cwd=folder), "nope")
     assert_refused(dbdl("compare", "train.csv", "--folds", 50, cwd=folder), "too few for 50 folds")
 
@@ -238,3 +240,100 @@ def test_an_interruption_keeps_what_is_finished_and_exits_130(folder):
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and "Traceback" not in errors
     assert results.read_text().count("\n") >= 1
+
+
+# ------------------------------------------------------------------------- names of columns, files
+
+
+@pytest.fixture(scope="module")
+def beetles(tmp_path_factory):
+    """Tables of two kinds of beetles, the label first, and a model of them."""
+    path = tmp_path_factory.mktemp("beetles")
+    rows = [[kind, 1 + i % 3, 5 * (kind == "ant"), 7 * (kind == "bee"), i % 2]
+            for i in range(20) for kind in ("ant", "bee")]  # fmt: skip
+    names = ["kind", "a", "b", "c", "d"]
+
+    def write(file_name, columns):
+        with (path / file_name).open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows([row[names.index(name)] for name in columns] for row in rows)
+
+    write("first.csv", names)
+    write("turned.csv", ["d", "c", "kind", "b", "a"])
+    write("bare.csv", ["d", "c", "b", "a"])
+    write("narrow.csv", ["kind", "a", "b", "c"])
+    result = dbdl("fit", "first.csv", "--label", "kind", "-o", "m.skops", *QUICK, cwd=path)
+    assert result.returncode == 0, result.stderr
+    return path
+
+
+@pytest.mark.parametrize("table", ["first.csv", "turned.csv"])
+def test_columns_are_found_by_the_names_that_the_model_knows(beetles, table):
+    result = dbdl("predict", "m.skops", table, "--json", cwd=beetles)
+    assert json.loads(result.stdout)["accuracy"] == 1.0
+
+
+def test_rows_need_have_no_labels_but_all_features(beetles):
+    found = json.loads(dbdl("predict", "m.skops", "bare.csv", "--json", cwd=beetles).stdout)
+    assert found["predicted"] == ["ant", "bee"] * 20
+    assert_refused(dbdl("predict", "m.skops", "narrow.csv", cwd=beetles), "no column 'd'")
+
+
+def test_a_header_of_wavelengths_is_no_row(beetles):
+    with (beetles / "waves.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([400, 410, 420, "species"])
+        writer.writerows([i % 3, 2 * (i % 2), 1, "ash" if i % 2 else "elm"] for i in range(20))
+    result = dbdl("fit", "waves.csv", "-o", "w.skops", *QUICK, "--json", cwd=beetles)
+    found = json.loads(result.stdout)
+    assert (found["rows"], found["classes"]) == (20, 2)
+
+
+def test_answers_go_to_a_file_and_to_programs(beetles):
+    result = dbdl("predict", "m.skops", "first.csv", "--json", "-o", "p.csv", cwd=beetles)
+    assert json.loads(result.stdout)["rows"] == 40
+    assert (beetles / "p.csv").read_text().count("\n") == 41
+
+
+def test_outputs_and_settings_are_looked_at_before_hours_are_spent(beetles):
+    def compare(*options):
+        return dbdl("compare", "first.csv", "--label", "kind", "-m", "1-NN", *options, cwd=beetles)
+
+    assert_refused(compare("--results", "first.csv"), "first.csv is no file of results")
+    assert_refused(compare("--plot", "x.foo"), "pictures end in")
+    (beetles / "out" / "report.html").mkdir(parents=True)
+    assert_refused(compare("-o", "out"), "report.html is a folder")
+    result = dbdl(
+        "fit", "first.csv", "--label", "kind", "-o", "s.skops", *QUICK, "--set", "random_state=3",
+        cwd=beetles,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    ridge = dbdl(
+        "fit", "first.csv", "--label", "kind", "-o", "r.skops", "--method", "ridge", cwd=beetles
+    )
+    assert ridge.returncode == 0, ridge.stderr
+    assert_refused(dbdl("predict", "r.skops", "first.csv", "-p", cwd=beetles), "no probabilities")
+
+
+def test_cells_are_kept_beside_the_pages(beetles):
+    def compare(*options):
+        return dbdl(
+            "compare", "first.csv", "--label", "kind", "-m", "1-NN", "--folds", "2", *options,
+            cwd=beetles,
+        )  # fmt: skip
+
+    assert compare("-o", "kept").returncode == 0
+    assert (beetles / "kept" / "cells.jsonl").read_text().count("\n") == 2
+    assert compare("-o", "kept").returncode == 0
+    assert (beetles / "kept" / "cells.jsonl").read_text().count("\n") == 2
+
+
+def test_a_comparison_in_which_nothing_worked_says_so(beetles):
+    with (beetles / "zeros.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "b", "kind"])
+        writer.writerows([0, 0, "ant" if i % 2 else "bee"] for i in range(12))
+    result = dbdl("compare", "zeros.csv", "-m", "DBDL", "--folds", "2", "--quick", cwd=beetles)
+    assert result.returncode == 1 and "every cell failed" in result.stderr
+    assert "some splits failed" not in result.stdout

@@ -20,14 +20,19 @@ from dbdl.experiments.spec import Table
 from dbdl.experiments.summary import HEADINGS, Line, text_cells, to_markdown, to_records
 
 
+def _aside() -> Console:
+    """Standard error, where :100: in a path is no picture."""
+    return Console(stderr=True, soft_wrap=True, emoji=False)
+
+
 def complain(message: str) -> None:
     """Say what went wrong, in one line."""
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]dbdl:[/] {plain(message)}")
+    _aside().print(f"[bold red]dbdl:[/] {plain(message)}")
 
 
 def say(message: str) -> None:
     """Tell how it goes, beside the output."""
-    Console(stderr=True, soft_wrap=True).print(plain(message))
+    _aside().print(plain(message))
 
 
 def show_warnings_as_notes() -> None:
@@ -39,7 +44,7 @@ def show_warnings_as_notes() -> None:
         text = " ".join(str(message).split())
         if text not in seen:
             seen.add(text)
-            Console(stderr=True, soft_wrap=True).print(f"[yellow]note:[/] {plain(text)}")
+            _aside().print(f"[yellow]note:[/] {plain(text)}")
 
     warnings.showwarning = show
 

@@ -1,7 +1,7 @@
 """The command ``dbdl``: parse, one public call, print.
 
 A mistake of the user is one line on standard error and exit code 2, never a stack trace;
-Ctrl-C ends with exit code 130 and keeps what was finished.
+Ctrl-C ends with exit code 130, and says where what was finished is kept.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ from dbdl.experiments.rows import LabelledRows, labelled_rows
 from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
 from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
 from dbdl.experiments.summary import OURS, summarise
-from dbdl.persistence import ModelFileError
+from dbdl.persistence import Columns, ModelFileError, read_columns
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
 from dbdl.registry import methods
 
-USER_ERROR, INTERRUPTED = 2, 130
+FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+#: Endings of pictures.
+PICTURES = (".png", ".svg", ".pdf")
 
 app = typer.Typer(
     name="dbdl",
@@ -73,7 +75,10 @@ class UserError(Exception):
 
 
 def main() -> None:
-    """Run the command; exit codes: 0 done, 2 a mistake of the user, 130 interrupted."""
+    """Run the command.
+
+    Exit codes: 0 done, 1 nothing could be measured, 2 a mistake of the user, 130 interrupted.
+    """
     show_warnings_as_notes()
     try:
         app()
@@ -102,7 +107,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
             try:
                 function(*arguments, **options)
             except KeyboardInterrupt:
-                complain("interrupted; what was finished is kept")
+                complain("interrupted")
                 raise typer.Exit(INTERRUPTED) from None
 
         app.command(name)(interruptible)
@@ -138,9 +143,9 @@ def fit(
         if "checkpoint" not in model.get_params():
             raise UserError(f"{method} keeps no checkpoints; leave --checkpoint out")
         model.set_params(checkpoint=str(checkpoint))
-    with _user_mistakes():
+    with _user_mistakes(), _kept(checkpoint):
         _with_progress(model, quiet=as_json).fit(rows.X, rows.y)
-    save_model(model, output)
+    save_model(model, output, Columns(rows.feature_names, rows.label_name))
     found = {
         "model": str(output),
         "method": method,
@@ -169,7 +174,11 @@ def predict(
 ) -> None:
     """Classify rows; with labels (--label, or data that has them) say how many were right."""
     estimator = load_model(model)
-    rows = _rows_for(estimator, data, label)
+    if output is not None:
+        _check_writable(output)
+    if probabilities and not hasattr(estimator, "predict_proba"):
+        raise UserError(f"{type(estimator).__name__} gives no probabilities; leave -p out")
+    rows = _rows_for(estimator, read_columns(model), data, label)
     with _user_mistakes():
         predicted = estimator.predict(rows.X)
         probability = estimator.predict_proba(rows.X) if probabilities else None
@@ -183,14 +192,15 @@ def predict(
             found["classes"] = estimator.classes_.tolist()
             found["probabilities"] = probability.tolist()
         print(json.dumps(found))
-        return
+        if output is None:
+            return
     header = ["predicted", *(map(str, estimator.classes_) if probability is not None else ())]
     lines = (
         [label, *(() if probability is None else (f"{p:.6g}" for p in probability[i]))]
         for i, label in enumerate(predicted)
     )
     write_csv(output, header, lines)
-    if "accuracy" in found:
+    if "accuracy" in found and not as_json:
         say(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
 
 
@@ -213,7 +223,8 @@ def compare(
         typer.Option(
             "--output",
             "-o",
-            help="A folder for all of it: accuracy.png, report.html and, of DBDL, model.html.",
+            help="A folder for all of it: accuracy.png, report.html, of DBDL model.html, and the "
+            "cells, to go on from.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -224,13 +235,21 @@ def compare(
     linear SVM, logistic regression and 1-NN do not, so scale your features first where their units
     differ.
     """
-    _check_writable(results, plot, report)
+    page = None
+    if output is not None:
+        _make_folder(output)
+        plot, report = plot or output / "accuracy.png", report or output / "report.html"
+        results, page = results or output / "cells.jsonl", output / "model.html"
+    _check_writable(results, plot, report, page)
+    _check_picture(plot)
+    _check_results(results)
     rows = load(data, label=label)
     smallest = _smallest_class(rows)
     if smallest < folds:
+        fewer = f"Use --folds {smallest}, or drop" if smallest > 1 else "Drop"
         raise UserError(
-            f"the smallest class has {smallest} rows, too few for {folds} folds. Use --folds "
-            f"{max(smallest, 2)} or fewer, or drop classes that have so few rows."
+            f"the smallest class has {smallest} row{'s' * (smallest > 1)}, too few for {folds} "
+            f"folds. {fewer} classes that have so few rows."
         )
     table = Table(
         name=f"compare-{seed}",
@@ -241,9 +260,6 @@ def compare(
         entries=tuple(Entry(name) for name in _known(only)),
         note="Default settings, nothing was chosen (--quick)." if quick else "",
     )
-    if output is not None:
-        _make_folder(output)
-        plot, report = plot or output / "accuracy.png", report or output / "report.html"
     data_rows = _run_and_print(
         table,
         rows,
@@ -254,8 +270,8 @@ def compare(
         page=report,
         as_json=as_json,
     )
-    if output is not None and OURS in (entry.method for entry in table.entries):
-        _write_model_page(table, rows, data_rows, output / "model.html")
+    if page is not None and OURS in (entry.method for entry in table.entries):
+        _write_model_page(table, rows, data_rows, page)
         say("open the pages in a browser")
 
 
@@ -278,6 +294,7 @@ def reproduce(
     Every method is given the same rows, of unit norm as in the paper.
     """
     _check_writable(plot, report)
+    _check_picture(plot)
     spec = load_table(table)
     wanted = _known(only)
     named = {entry.method for entry in spec.entries}
@@ -288,6 +305,7 @@ def reproduce(
     chosen = tuple(entry for entry in spec.entries if entry.method in wanted)
     spec = replace(spec, entries=chosen)
     kept = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
+    _check_results(kept)
     rows = load(spec.dataset)
     _run_and_print(
         spec,
@@ -379,7 +397,14 @@ def report(
         model = load_model(source)
         rows = load(data, label=label)
         with _user_mistakes():
-            write_report(model, rows.X, _labels(rows), output, image_shape=rows.image_shape)
+            write_report(
+                model,
+                rows.X,
+                _labels(rows),
+                output,
+                image_shape=rows.image_shape,
+                feature_names=rows.feature_names,
+            )
     say(f"wrote {output}")
 
 
@@ -447,6 +472,30 @@ def _check_writable(*paths: Path | None) -> None:
             raise UserError(f"{path} cannot be written: permission denied")
 
 
+def _check_picture(path: Path | None) -> None:
+    if path is not None and path.suffix.lower() not in PICTURES:
+        raise UserError(f"{path}: pictures end in {', '.join(PICTURES)}")
+
+
+def _check_results(path: Path | None) -> None:
+    """Refuse to append to a file of something else."""
+    if path is None or not path.exists() or path.stat().st_size == 0:
+        return
+    if next(iter(read_records(path)), None) is None:
+        raise UserError(f"{path} is no file of results; give the name of a new file")
+
+
+@contextmanager
+def _kept(path: Path | None) -> Iterator[None]:
+    """Say, when work is interrupted, where what was finished is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if path is not None:
+            say(f"what was finished is kept in {path}; the same command goes on from there")
+        raise
+
+
 def _make_folder(folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give the name of a folder")
@@ -462,8 +511,8 @@ def _make(method: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
         raise UserError(
             f"{method} has no parameter {min(unknown)!r}; it has {', '.join(sorted(parameters))}"
         )
-    common = {"random_state": seed, "n_jobs": jobs}
-    return methods()[name](**{k: v for k, v in common.items() if k in parameters}, **given)
+    common = {k: v for k, v in {"random_state": seed, "n_jobs": jobs}.items() if k in parameters}
+    return methods()[name](**{**common, **given})
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -486,20 +535,49 @@ def _known(only: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(by_lower[name.lower()] for name in asked)) or list(methods())
 
 
-def _rows_for(estimator: Any, data: str, label: str | None) -> Dataset:
-    """Rows with or without labels: a table as wide as the model's features has none."""
+def _rows_for(estimator: Any, columns: Columns, data: str, label: str | None) -> Dataset:
+    """Rows with or without labels, their columns those that the model was fitted on.
+
+    Where columns have names, these decide. Else a table as wide as the model's features has no
+    labels, and one that is wider by a column has them last.
+    """
     n_features = estimator.n_features_in_
-    try:
-        rows = load(data, label=label, labelled=label is not None)
-    except DataError:  # a column of words may be the labels
-        rows = load(data, label=label)
-    if rows.n_features == n_features + 1 and label is None:
-        rows = load(data)
+    rows = _read_rows(data, label, columns, n_features)
+    if rows.feature_names is not None and columns.features is not None:
+        return _in_order(rows, columns.features, data)
     if rows.n_features != n_features:
         raise UserError(
             f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
         )
     return rows
+
+
+def _read_rows(data: str, label: str | None, columns: Columns, n_features: int) -> Dataset:
+    if label is None and columns.label is not None:
+        try:
+            return load(data, label=columns.label)
+        except DataError:  # rows without that column need have no labels
+            pass
+    try:
+        rows = load(data, label=label, labelled=label is not None)
+    except DataError:  # a column of words may be the labels
+        return load(data, label=label)
+    named = rows.feature_names is not None and columns.features is not None
+    if rows.n_features == n_features + 1 and label is None and not named:
+        return load(data)
+    return rows
+
+
+def _in_order(rows: Dataset, features: tuple[str, ...], data: str) -> Dataset:
+    """Rows with the columns of these names, in this order."""
+    place = {name: j for j, name in enumerate(rows.feature_names or ())}
+    if absent := [name for name in features if name not in place]:
+        raise UserError(
+            f"{data} has no column {absent[0]!r}, which the model was fitted on; it has "
+            f"{', '.join(list(place)[:10])}"
+        )
+    X = np.ascontiguousarray(rows.X[:, [place[name] for name in features]])
+    return replace(rows, X=X, feature_names=features)
 
 
 def _with_progress(model: Any, *, quiet: bool) -> Any:
@@ -543,7 +621,7 @@ def _run_and_print(
 ) -> LabelledRows:
     """Run a table, print it, and write its picture and its page; return the rows it was run on."""
     data = labelled_rows(rows, table.unit_rows)
-    with cells_bar(quiet=as_json) as on_cell, _user_mistakes():
+    with _kept(results), cells_bar(quiet=as_json) as on_cell, _user_mistakes():
         records = run_table(
             table,
             data,
@@ -556,6 +634,9 @@ def _run_and_print(
         )
     lines = summarise(table, records)
     print_results(table, lines, as_json)
+    if not any(line.n_splits for line in lines):
+        complain("every cell failed; the table says why")
+        raise typer.Exit(FAILED)
     if plot is not None:
         from dbdl.plotting.accuracy import plot_accuracies
 

@@ -36,6 +36,8 @@ TRUSTED_ROOMS = (
 )
 #: Entry of the archive that names versions.
 VERSIONS_ENTRY = "dbdl.json"
+#: Entry that names the columns of the table that the model was fitted on.
+COLUMNS_ENTRY = "columns.json"
 #: Packages whose versions a file records, besides dbdl and Python.
 RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
 
@@ -44,7 +46,23 @@ class ModelFileError(Exception):
     """A model file cannot be written or read; the message says why and what to do."""
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Names of the columns that a model was fitted on, where they had names.
+
+    Attributes
+    ----------
+    features : tuple of str or None
+    label : str or None
+    """
+
+    features: tuple[str, ...] | None = None
+    label: str | None = None
+
+
+def save(
+    model: BaseEstimator, path: str | os.PathLike[str], columns: Columns | None = None
+) -> Path:
     """Write an estimator to a file that `load` reads.
 
     The file appears whole or not at all. Callbacks are not kept: they belong to a fit.
@@ -55,6 +73,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
         Of this package or of scikit-learn, fitted or not.
     path : str or path-like
         The ending ``.skops`` is customary.
+    columns : Columns, optional
+        Of the table that it was fitted on; `read_columns` gives them back.
 
     Returns
     -------
@@ -95,7 +115,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
             f"{', '.join(unknown)}. Remove them from its parameters, or save with skops itself."
         )
     try:
-        return write_atomically(path, _with_versions(content))
+        return write_atomically(path, _with_notes(content, columns or Columns()))
     except OSError as error:
         raise ModelFileError(
             f"cannot write the model to {os.fspath(path)}: {reason(error)}"
@@ -186,14 +206,26 @@ def _own_version() -> str:
     return dbdl.__version__
 
 
-def _with_versions(content: bytes) -> bytes:
-    """Append the entry that names versions; skops passes over it."""
+def _with_notes(content: bytes, columns: Columns) -> bytes:
+    """Append the entries that name versions and columns; skops passes over them."""
     versions = {name: version(name) for name in RECORDED_PACKAGES}
     versions |= {"dbdl": _own_version(), "python": platform.python_version()}
     archive = io.BytesIO(content)
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(VERSIONS_ENTRY, json.dumps(versions, indent=1, sort_keys=True))
+        file.writestr(COLUMNS_ENTRY, json.dumps(dataclasses.asdict(columns)))
     return archive.getvalue()
+
+
+def read_columns(path: str | os.PathLike[str]) -> Columns:
+    """Return the names of the columns that the model in a file was fitted on."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            found = json.loads(file.read(COLUMNS_ENTRY))
+            features = found["features"]
+            return Columns(None if features is None else tuple(features), found["label"])
+    except (KeyError, ValueError, TypeError, zipfile.BadZipFile):
+        return Columns()
 
 
 def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:

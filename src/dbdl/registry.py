@@ -82,7 +82,7 @@ _METHODS = (
         "SRC",
         SRCClassifier,
         "Wright, Yang, Ganesh, Sastry and Ma 2009",
-        grid={"tolerance": (0.05, 0.1, 0.2, 0.4)},
+        grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)},
     ),
     Method(
         "SRC (OMP)",

@@ -238,3 +238,20 @@ def test_a_paired_difference_by_chance_is_not_significant_and_a_steady_one_is():
     assert paired_p_value(3 + 0.1 * rng.standard_normal(10), 1.0) < 1e-4
     assert np.isnan(paired_p_value(np.array([1.0]), 1.0))
     assert paired_p_value(np.zeros(5), 1.0) == 1.0
+
+
+def test_chance_is_judged_by_the_share_of_test_rows():
+    differences = np.array([1.0, 2.0, 3.0])
+    by_share = [paired_p_value(differences, share) for share in (0.25, 1.0, 6.7)]
+    assert by_share == sorted(by_share) and by_share[0] < by_share[2] / 2
+    assert np.isnan(paired_p_value(differences, np.nan))
+
+
+def test_cells_of_other_data_or_effort_are_left_out():
+    def record(data, quick, method="ridge"):
+        return {"table": "t", "column": "c", "method": method, "settings": "{}", "split": 0,
+                "data": data, "quick": quick}  # fmt: skip
+
+    found = latest([record("old", False), record("new", True), record("new", False)])
+    assert found == [record("new", False)]
+    assert latest([]) == []

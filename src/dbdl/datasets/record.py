@@ -40,6 +40,8 @@ class Dataset:
     is_test : ndarray of shape (n_samples,), bool, optional
         The data set's own test rows, where it comes with a split.
     feature_names : tuple of str, optional
+    label_name : str, optional
+        Name of the column that the labels came from.
     classes : ndarray of shape (n_classes,)
         The labels that occur, sorted; empty without labels.
     """
@@ -52,6 +54,7 @@ class Dataset:
     groups: NDArray[Any] | None = None
     is_test: NDArray[np.bool_] | None = None
     feature_names: tuple[str, ...] | None = None
+    label_name: str | None = None
     classes: NDArray[Any] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,10 @@ def read_csv(path: Path, options: Options) -> Dataset:
     """Read a table of text; the delimiter is a comma, a semicolon or a tab.
 
     The first line is a header where none of its cells but the last is a number, where it counts
-    0, 1, 2, ... as pandas does, where a label is asked for by name, or where its last cell is the
-    only one of that column which is no number. A first column without name that counts the rows,
-    as pandas writes it, is left out.
+    0, 1, 2, ... as pandas does, where a label is asked for by name, where its last cell is the
+    only one of that column which is no number, or where its cells ascend (wavelengths) and the
+    last is a word that does not come again, unlike the labels below it. A first column without
+    name that counts the rows, as pandas writes it, is left out.
     """
     rows = _cells(path)
     names = _header([cells for _, cells in rows], options.label)
@@ -42,7 +45,8 @@ def read_csv(path: Path, options: Options) -> Dataset:
         X[:, column] = _numbers([(line, cells[j]) for line, cells in body], shown[j], path)
     y = None if label is None else parse_labels([cells[label] for _, cells in body], path)
     feature_names = tuple(shown[j] for j in features) if names is not None else None
-    return _dataset(X, y, path, options, feature_names)
+    label_name = None if names is None or label is None else names[label]
+    return _dataset(X, y, path, options, feature_names, label_name)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
@@ -69,7 +73,8 @@ def read_parquet(path: Path, options: Options) -> Dataset:
         raise DataError(f"{path} has one column; expected features and a label")
     X = np.column_stack([_column(table.column(name), name, path) for name in features])
     y = None if label is None else _labels_of_column(table.column(names[label]), path)
-    return _dataset(X, y, path, options, tuple(features))
+    label_name = None if label is None else names[label]
+    return _dataset(X, y, path, options, tuple(features), label_name)
 
 
 def parse_labels(cells: Sequence[str], path: Path) -> NDArray[Any]:
@@ -93,10 +98,16 @@ def _dataset(
     path: Path,
     options: Options,
     names: tuple[str, ...] | None,
+    label_name: str | None,
 ) -> Dataset:
-    kind = "pixels" if options.image_shape else "features"
     return make_dataset(
-        X, y, path.stem, feature_kind=kind, image_shape=options.image_shape, feature_names=names
+        X,
+        y,
+        path.stem,
+        feature_kind="pixels" if options.image_shape else "features",
+        image_shape=options.image_shape,
+        feature_names=names,
+        label_name=label_name,
     )
 
 
@@ -126,7 +137,22 @@ def _header(rows: list[list[str]], label: str | None) -> list[str] | None:
     counts = len(named) > 1 and named == [str(j) for j in range(len(named))]
     lasts = [cells[-1] for cells in rows]
     only_word = not _is_number(lasts[0]) and len(lasts) > 1 and all(map(_is_number, lasts[1:]))
-    return names if words or counts or only_word or label in names else None
+    named_last = _is_ascending(inner) and lasts.count(lasts[0]) == 1 and _recur(lasts[1:])
+    return names if words or counts or only_word or named_last or label in names else None
+
+
+def _is_ascending(cells: list[str]) -> bool:
+    """Whether cells are numbers in ascending order, as wavelengths are that name columns."""
+    if len(cells) < 2 or not all(map(_is_number, cells)):
+        return False
+    values = [float(cell) for cell in cells]
+    return all(a < b for a, b in itertools.pairwise(values))
+
+
+def _recur(labels: list[str]) -> bool:
+    """Whether every label occurs more than once, and all are words."""
+    counts = Counter(labels)
+    return bool(counts) and min(counts.values()) > 1 and not any(map(_is_number, counts))
 
 
 def _counts_rows(body: list[tuple[int, list[str]]]) -> bool:

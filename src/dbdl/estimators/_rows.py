@@ -67,7 +67,7 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes, but y has 1 class: "
-                f"{classes[0]!r}. For rows without labels use BetaProcessDictionary."
+                f"{str(classes[0])!r}. For rows without labels use BetaProcessDictionary."
             )
         self.classes_ = classes
         return rows, class_of_row

@@ -128,6 +128,8 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         "split": number,
         "data": data.fingerprint,
         "quick": quick,
+        "n_train": len(cell.split[0]),
+        "n_test": len(cell.split[1]),
         **machine(),
     }
     try:
@@ -194,8 +196,19 @@ def read_records(results: Path) -> Iterator[Record]:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Return the last record of each cell: one that failed, or was of other data, comes first."""
-    return list({record_key(record): record for record in records}.values())
+    """Return the last record of each cell of the run that was written to last.
+
+    Cells of other tables, data or effort (``quick``) in the same file are left out.
+    """
+    records = list(records)
+    if not records:
+        return []
+    run = _run_of(records[-1])
+    return list({record_key(r): r for r in records if _run_of(r) == run}.values())
+
+
+def _run_of(record: Record) -> tuple[Any, ...]:
+    return record["table"], record.get("data"), record.get("quick")
 
 
 def _plain(value: Any) -> Any:

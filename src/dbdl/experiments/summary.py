@@ -60,11 +60,8 @@ class Line:
     failure: str
 
 
-def summarise(table: Table, records: Iterable[Record], test_share: float = 1.0) -> list[Line]:
-    """Return the lines of a table, best first within each column.
-
-    ``test_share`` is the number of test rows over that of training rows (see `paired_p_value`).
-    """
+def summarise(table: Table, records: Iterable[Record]) -> list[Line]:
+    """Return the lines of a table, best first within each column."""
     records = list(records)
     lines = []
     for number, column in enumerate(table.columns):
@@ -73,7 +70,7 @@ def summarise(table: Table, records: Iterable[Record], test_share: float = 1.0) 
         for entry in table.entries:
             rows = [record for record in own if record["method"] == entry.method]
             if rows:
-                lines.append(_line(entry, column, number, rows, ours, test_share))
+                lines.append(_line(entry, column, number, rows, ours))
     order = {column: number for number, column in enumerate(table.columns)}
     return sorted(lines, key=lambda r: (order[r.column], -np.nan_to_num(r.accuracy)))
 
@@ -84,9 +81,9 @@ def _line(
     number: int,
     rows: list[Record],
     ours: dict[int, float],
-    test_share: float,
 ) -> Line:
     accuracy = _accuracies(rows)
+    test_share = _mean(rows, "n_test") / _mean(rows, "n_train")
     values = np.array(list(accuracy.values()))
     paired = np.array([value - ours[split] for split, value in accuracy.items() if split in ours])
     compared = entry.method != OURS and len(paired) > 0
@@ -116,10 +113,11 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
     """Two-sided probability of so large a mean difference over splits, by chance.
 
     Random splits share rows, so their differences are not independent; the variance of the mean
-    is raised by the ratio of test to training rows (Nadeau and Bengio, 2003).
+    is raised by ``test_share``, the ratio of test to training rows (Nadeau and Bengio, 2003).
+    NaN where there are fewer than two splits, or the ratio is not known.
     """
     n = len(differences)
-    if n < 2:
+    if n < 2 or not np.isfinite(test_share):
         return np.nan
     variance = differences.var(ddof=1) * (1 / n + test_share)
     if variance < 1e-12:  # equal on all splits: no spread to judge a difference by
@@ -204,7 +202,7 @@ def to_markdown(table: Table, lines: Sequence[Line]) -> str:
         for cells in ([*HEADINGS], ["---"] * len(HEADINGS), *own):
             text.append("| " + " | ".join(cells[i] for i in shown) + " |")
         text.append("")
-    if any(line.failure for line in lines):
+    if any(line.failure and line.n_splits for line in lines):
         text += ["\\* some splits failed and are not in the mean.", ""]
     if table.note:
         text += [table.note.strip(), ""]
