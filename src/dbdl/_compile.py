@@ -5,7 +5,9 @@ into its caller's library and optimises it there. Where such a copy is not inlin
 process takes the first copy it has loaded, and which one that is depends on what was compiled and
 what was read from numba's cache. With sums that may be reordered or contracted, the copies need
 not round alike: the first fit on a machine would differ from the second, in its last bits. So a
-function is either a `kernel`, called from Python alone, or `inlined` into those that call it.
+function that may round in more than one way is either a `kernel`, called from Python alone, or
+`inlined` into those that call it. What only moves and compares numbers is exact, and may be called
+by anything.
 """
 
 from __future__ import annotations

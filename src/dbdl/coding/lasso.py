@@ -283,7 +283,7 @@ class _Watch(NamedTuple):
     slot: Array  # (most_members,), row of the table of each member; free rows at the end
 
 
-@inlined(REORDERED)
+@kernel()
 def _new_path(most: int) -> Any:
     return _Path(
         np.zeros(most, np.int64),
@@ -297,7 +297,7 @@ def _new_path(most: int) -> Any:
     )
 
 
-@inlined(REORDERED)
+@kernel()
 def _new_watch(n_atoms: int, most: int) -> Any:
     return _Watch(
         np.zeros(n_atoms, np.int64),
@@ -377,7 +377,7 @@ def _follow(
     return n, False
 
 
-@inlined(REORDERED)
+@kernel()
 def _copy(source: Any, target: Any, n: int) -> None:
     target.member[:n] = source.member[:n]
     target.sign[:n] = source.sign[:n]
@@ -388,7 +388,7 @@ def _copy(source: Any, target: Any, n: int) -> None:
         target.factor[j, j:n] = source.factor[j, j:n]
 
 
-@inlined(REORDERED)
+@kernel()
 def _choose_watched(correlation: Array, problem: Any, path: Any, watch: Any, n: int) -> int:
     """Watch the atoms best correlated with the residual; their number."""
     watch.place[:] = -1
@@ -409,7 +409,7 @@ def _choose_watched(correlation: Array, problem: Any, path: Any, watch: Any, n: 
     return n_watched
 
 
-@inlined(REORDERED)
+@kernel()
 def _watch_missed(
     correlation: Array, limit: float, problem: Any, watch: Any, n_watched: int
 ) -> int:
@@ -425,7 +425,7 @@ def _watch_missed(
     return n_watched
 
 
-@inlined(REORDERED)
+@kernel()
 def _fill(correlation: Array, problem: Any, path: Any, watch: Any, n: int, n_watched: int) -> None:
     """Correlations of the watched atoms, and their products with the members."""
     for i in range(n_watched):
@@ -435,14 +435,14 @@ def _fill(correlation: Array, problem: Any, path: Any, watch: Any, n: int, n_wat
         _fill_row(problem, path, watch, j, n_watched)
 
 
-@inlined(REORDERED)
+@kernel()
 def _fill_row(problem: Any, path: Any, watch: Any, j: int, n_watched: int) -> None:
     row, out, atom = problem.gram[path.member[j]], watch.table[watch.slot[j]], watch.atom
     for i in range(n_watched):
         out[i] = row[atom[i]]
 
 
-@inlined(REORDERED)
+@kernel()
 def _bar_members(path: Any, watch: Any, n: int, n_watched: int) -> None:
     watch.barred[:n_watched] = 0.0
     for j in range(n):
@@ -514,7 +514,7 @@ def _walk(
     return n, now, False, n_watched
 
 
-@inlined(REORDERED)
+@kernel()
 def _watch_also(
     k: int, correlation: float, problem: Any, path: Any, watch: Any, n: int, n_watched: int
 ) -> None:
@@ -525,7 +525,7 @@ def _watch_also(
         watch.table[watch.slot[j], n_watched] = problem.gram[path.member[j], k]
 
 
-@inlined(REORDERED)
+@kernel()
 def _best(correlation: Array) -> int:
     best = 0
     for k in range(correlation.shape[0]):

@@ -533,7 +533,7 @@ def _code_block(
         _solve(factor, norm, problem.inverse_norm, order[i], count[i], sizes, coefficients[i])
 
 
-@inlined(REORDERED)
+@kernel()
 def _new_factor(longest: int) -> Any:
     return _Factor(
         np.zeros((longest, longest)),
@@ -545,7 +545,7 @@ def _new_factor(longest: int) -> Any:
     )
 
 
-@inlined(REORDERED)
+@kernel()
 def _new_screen(problem: Any, kind: Array) -> Any:
     width = -(-problem.gram.shape[0] // LINE) * LINE
     if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
@@ -563,7 +563,7 @@ def _new_screen(problem: Any, kind: Array) -> Any:
     )
 
 
-@inlined(REORDERED)
+@kernel()
 def _aligned_zeros(n_rows: int, n_columns: int, kind: Array) -> Array:
     """Zeros that start on a cache line: the sums ran 3 to 50 % slower off it."""
     flat = np.zeros(n_rows * n_columns + LINE, kind.dtype)
@@ -579,7 +579,7 @@ def _norm(row: Array) -> float:
     return np.sqrt(square)
 
 
-@inlined(REORDERED)
+@kernel()
 def _all_finite(values: Array) -> bool:
     total = 0.0
     for value in values:
