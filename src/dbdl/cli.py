@@ -6,10 +6,12 @@ Ctrl-C ends with exit code 130, and says where what was finished is kept.
 
 from __future__ import annotations
 
+import _thread
 import ast
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -80,6 +82,7 @@ def main() -> None:
     Exit codes: 0 done, 1 nothing could be measured, 2 a mistake of the user, 130 interrupted.
     """
     show_warnings_as_notes()
+    raise_swallowed_interrupts()
     try:
         app()
     except (
@@ -96,6 +99,19 @@ def main() -> None:
             raise
         complain(f"{error.filename}: {error.strerror}")
         sys.exit(USER_ERROR)
+
+
+def raise_swallowed_interrupts() -> None:
+    """Raise Ctrl-C again that met a callback of the compiler, where nothing can be raised."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
