@@ -486,7 +486,6 @@ def _walk(
             now = 0.0 if end == floor else min(end, now)
             _set_code(path, n, now)
             return n, now, True, n_watched
-        n_steps += 1
         now -= min(fall, fall_out)
         for j in range(n):
             path.code[j] += min(fall, fall_out) * path.weights[j]
@@ -501,14 +500,14 @@ def _walk(
                 n_watched += 1
             # what depended on the members may not depend on those that are left
             _bar_members(path, watch, n, n_watched)
+            n_steps += 1
         else:
             k = watch.atom[joining]
             watch.barred[joining] = np.inf
             more = _join(k, np.sign(watch.correlation[joining]), start, problem, path, n)
-            if more > n:
+            if more > n:  # copies of a member do not join, and many would use up every stretch
                 _fill_row(problem, path, watch, n, n_watched)
-            else:
-                n_steps -= 1  # many copies of a member would otherwise use up every stretch
+                n_steps += 1
             n = more
     _set_code(path, n, now)
     return n, now, False, n_watched

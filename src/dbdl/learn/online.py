@@ -35,6 +35,7 @@ from dbdl.learn.ensemble import (
     OnSweep,
     Task,
     encode_rows,
+    publish_member,
     run_chains,
     score_left_out_rows,
     score_rows,
@@ -516,14 +517,7 @@ def learn_one(
     memory = remember(learned, known, sums, settings, backend)
     dictionary = memory.dictionary
     label_atoms = solve_labels(sums, dictionary, task.labels.penalty, recoded=recoded)
-    member = Member(
-        dictionary.atoms,
-        dictionary.selection_probability,
-        label_atoms,
-        learned.chain.trace,
-        memory.n_offered,
-    )
-    return Learned(memory, label_atoms, member)
+    return Learned(memory, label_atoms, publish_member(learned, dictionary, label_atoms))
 
 
 def in_order(member: Member, place: NDArray[np.intp], n_classes: int, never: float) -> Member:
