@@ -51,9 +51,11 @@ def test_a_chain_on_the_device_is_the_chain_on_the_cpu(scan):
 
 
 @on_device
+@pytest.mark.parametrize("window", [256, 8])  # all atoms at once, and the last window half empty
 @pytest.mark.parametrize("scan", ["collapsed", "paper"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype):
+def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype, window, monkeypatch):
+    monkeypatch.setattr("dbdl.backends.torch_gpu.WINDOW", window)
     problem = make_problem(16, 8, 20, seed=4, noise_per_class=True).astype(dtype)
     arguments = (KEY, 5)
     (expected, sums), (found, found_sums) = (
@@ -69,6 +71,68 @@ def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype):
     np.testing.assert_allclose(found.strength, expected.strength, atol=atol)
     np.testing.assert_array_equal(found_sums.count, sums.count)
     np.testing.assert_allclose(found_sums.residual_square, sums.residual_square, atol=10 * atol)
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("scan", ["collapsed", "paper"])
+def test_a_large_sweep_takes_the_decisions_of_the_cpu(scan):
+    problem = make_problem(2000, 300, 900, 20, seed=6, n_nonzero=20, noise_precision=1e4)
+    expected, found = (
+        backend.sweep(KEY, 1, problem.place(backend), problem.sparse(), problem.parameters, scan)[0]
+        for backend in (NumbaBackend(), HOSTED[0])
+    )
+    used, used_there = (codes.to_dense(900) != 0 for codes in (expected, found))
+    assert ((problem.codes != 0) != used).mean() > 1e-3
+    assert (used != used_there).mean() <= 1e-4
+
+
+@on_device
+@pytest.mark.parametrize("dense", [0.0, 1.0])
+def test_residuals_are_found_by_look_ups_and_by_a_product(dense, monkeypatch):
+    import torch
+
+    from dbdl.backends import torch_gpu
+
+    monkeypatch.setattr(torch_gpu, "DENSE_CODES", dense)
+    problem = make_problem(16, 8, 20, seed=4)
+    arrays = (problem.X, problem.codes, problem.parameters.atoms)
+    left, square = torch_gpu.residuals(*(torch.from_numpy(a).to(DEVICE) for a in arrays))
+    expected = problem.X - problem.codes @ problem.parameters.atoms
+    np.testing.assert_allclose(left.cpu(), expected, atol=1e-12)
+    np.testing.assert_allclose(square.cpu(), np.square(expected).sum(axis=1), rtol=1e-12)
+
+
+@on_device
+def test_sums_over_rows_in_parts_are_those_of_all_rows(monkeypatch):
+    problem, backend = make_problem(40, 8, 20, seed=4, noise_per_class=True), HOSTED[0]
+    data, weight = problem.place(backend), problem.parameters.noise_precision
+    whole = backend.gather(data, problem.sparse(), 20, weight)
+    count = backend.usage(data, problem.sparse(), problem.parameters).count
+    monkeypatch.setattr("dbdl.backends.torch_gpu.ROWS_TOGETHER", 16)
+    parts = backend.gather(data, problem.sparse(), 20, weight)
+    np.testing.assert_allclose(parts.gram, whole.gram, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.cross, whole.cross, rtol=1e-12, atol=1e-12)
+    found = backend.usage(data, problem.sparse(), problem.parameters).count
+    np.testing.assert_array_equal(found, count)
+
+
+@on_device
+@pytest.mark.parametrize("n_atoms", [1, 384, 1000])
+def test_triangles_are_inverted_from_their_halves(n_atoms):
+    import torch
+
+    from dbdl.backends.torch_gpu import ATOM_BLOCK, inverse_lower_blocks
+
+    codes = np.random.default_rng(0).standard_normal((2 * n_atoms, n_atoms))
+    precision = codes.T @ codes + np.eye(n_atoms)
+    found = inverse_lower_blocks(torch.from_numpy(precision).to(DEVICE)).cpu().numpy()
+    assert len(found) == -(-n_atoms // ATOM_BLOCK)
+    for number, inverse in enumerate(found):
+        rows = slice(number * ATOM_BLOCK, min((number + 1) * ATOM_BLOCK, n_atoms))
+        height = rows.stop - rows.start
+        triangle = np.tril(precision[rows, rows])
+        np.testing.assert_allclose(inverse[:height, :height] @ triangle, np.eye(height), atol=1e-10)
+        assert not np.triu(inverse, 1).any()
 
 
 @on_device
@@ -143,7 +207,7 @@ def test_many_rows_are_pursued_in_parts(monkeypatch):
     problem = make_problem(20, 12, 25, seed=2)
     atoms = problem.parameters.atoms
     whole = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
-    monkeypatch.setattr(torch_gpu, "PURSUIT_BYTES", 3 * 25 * 8 * 7)  # seven rows at once
+    monkeypatch.setattr(torch_gpu, "PURSUIT_BYTES", 3 * (25 + 3) * 8 * 7)  # seven rows at once
     parts = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
     np.testing.assert_array_equal(parts.toarray(), whole.toarray())
 

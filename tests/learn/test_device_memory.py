@@ -1,13 +1,15 @@
 """Where the memory of a device is too small, a second try takes what fits."""
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakSet
 
 import numpy as np
 import pytest
 
-from dbdl import DBDLClassifier
+from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.backends import NumbaBackend
 from dbdl.backends.base import DeviceMemoryError
 from dbdl.backends.sharded import ShardedBackend
@@ -19,14 +21,29 @@ FIT = {"n_sweeps": 2, "n_chains": 2, "n_initial_atoms": N_ATOMS, "n_nonzero": 3,
 
 @dataclass(frozen=True)
 class SmallDevice(NumbaBackend):
-    """Has room for so many rows times atoms."""
+    """Has room for so many rows times atoms, if nothing is left there of an earlier try."""
 
     room: int = 0
+    left_over: ClassVar[WeakSet] = WeakSet()
+    lanes: ClassVar[list[bool]] = []
+
+    def lane(self, alone=False):
+        self.lanes.append(alone)
+        return nullcontext()
 
     def hold(self, data):
         if len(data.X) * N_ATOMS > self.room:
+            held = np.empty(1).view(OnDevice)
+            self.left_over.add(held)
             raise DeviceMemoryError("too little memory.", self.room)
+        assert not self.left_over
         return data
+
+
+class OnDevice(np.ndarray):
+    """An array that can be watched."""
+
+    __hash__ = object.__hash__
 
 
 @pytest.fixture
@@ -43,6 +60,7 @@ def device_with(room, monkeypatch):
         small = SmallDevice(n_threads, room=room)
         return small if engine is None else ShardedBackend(n_threads, inner=small, engine=engine)
 
+    SmallDevice.lanes.clear()
     with monkeypatch.context() as patch:
         patch.setattr(ensemble, "make_backend", make)
         yield
@@ -53,8 +71,18 @@ def test_rows_are_taken_to_the_device_in_parts_that_fit(rows, monkeypatch, caplo
     with device_with(3 * 8192 * N_ATOMS + 1, monkeypatch), caplog.at_level(logging.WARNING, "dbdl"):
         parts = DBDLClassifier(**FIT).fit(*rows)
     assert "8192 rows at a time" in caplog.text
+    assert SmallDevice.lanes.count(True) == 2  # each of two chains tries again, alone
     np.testing.assert_array_equal(parts.atoms_, whole.atoms_)
     np.testing.assert_array_equal(parts.label_atoms_, whole.label_atoms_)
+
+
+def test_a_dictionary_too_is_learned_in_parts(rows, monkeypatch, caplog):
+    fit = {name: value for name, value in FIT.items() if name != "n_chains"}
+    whole = BetaProcessDictionary(**fit).fit(rows[0])
+    with device_with(3 * 8192 * N_ATOMS + 1, monkeypatch), caplog.at_level(logging.WARNING, "dbdl"):
+        parts = BetaProcessDictionary(**fit).fit(rows[0])
+    assert "8192 rows at a time" in caplog.text
+    np.testing.assert_array_equal(parts.atoms_, whole.atoms_)
 
 
 def test_a_device_too_small_for_a_block_of_rows_says_so(rows, monkeypatch):

@@ -198,8 +198,11 @@ class Backend(Protocol):
     ) -> NDArray[np.float64]:
         """Ridge regression of the labels on ``codes * scale``: (n_atoms, n_classes)."""
 
-    def lane(self) -> AbstractContextManager[Any]:
-        """Give the calls inside a lane of their own, so that chains overlap."""
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
+        """Give the calls inside a lane of their own, so that chains overlap.
+
+        ``alone`` waits for the lanes that others have taken, and has others wait.
+        """
 
     def put(self, array: Floats) -> Any:
         """Put an array where the backend's arrays live."""
@@ -322,7 +325,7 @@ class HostBackend:
         sums = self.gather(self.labels(data), codes, len(scale), np.ones(data.n_classes))
         return scaled_ridge(sums, scale, penalty)
 
-    def lane(self) -> AbstractContextManager[Any]:
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         """Do nothing: threads overlap as they are."""
         return nullcontext()
 

@@ -311,9 +311,9 @@ class ShardedBackend(HostBackend):
             handles.append(self.engine.share(part))
         return tuple(handles)
 
-    def lane(self) -> AbstractContextManager[Any]:
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         """Give the calls inside a lane where the parts are, if that is here."""
-        return self.inner.lane() if isinstance(self.engine, InTurn) else nullcontext()
+        return self.inner.lane(alone) if isinstance(self.engine, InTurn) else nullcontext()
 
     def _run(self, function: Callable[..., Any], part: Any, *arguments: Any) -> Any:
         return self.engine.run(function, self.inner, part, *arguments)

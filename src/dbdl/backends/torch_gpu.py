@@ -26,6 +26,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import betaln
 from torch import Tensor
 
+from dbdl._threads import block_slices
 from dbdl.backends import triton_kernels as kernels
 from dbdl.backends.base import Data, DeviceMemoryError, place_rows
 from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
@@ -41,10 +42,16 @@ from dbdl.model.statistics import AtomSums, UsageSums
 DRAW_BLOCK = 256
 #: Memory of a chain for each row and atom, as measured at 200,000 rows and 2,000 atoms in float32.
 BYTES_AN_ENTRY = 30
-#: Atoms drawn together by one product.
-ATOM_BLOCK = 384
+#: Atoms that one program of a sweep looks at, and its warps.
+WINDOW, WINDOW_WARPS = 256, 1
+#: Atoms drawn together by one product, and of these, the triangles inverted by substitution.
+ATOM_BLOCK, TRIANGLE = 384, 48
 #: Features of a row that one program holds.
 FEATURE_TILE = 4096
+#: Share of non-zeros above which a product of matrices finds the residuals sooner than look-ups.
+DENSE_CODES = 0.03
+#: Rows whose codes are summed together: what is made of them on the way takes memory.
+ROWS_TOGETHER = 16_384
 #: Bytes of work that matching pursuit may take on the device at once.
 PURSUIT_BYTES = 4 << 30
 
@@ -103,7 +110,9 @@ class TorchBackend:
 
     def put(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device."""
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, copy=True)
+        # Without waiting for what the device does: an array of NumPy's is read before it returns.
+        here = torch.from_numpy(np.ascontiguousarray(array))
+        return here.to(self.device, copy=True, non_blocking=True)
 
     def to_host(self, array: Tensor) -> NDArray[Any]:
         """Copy an array from the device."""
@@ -124,9 +133,14 @@ class TorchBackend:
         """Codes over the atoms in ``kept`` alone."""
         return codes[:, self.put(kept)].contiguous()
 
-    def lane(self) -> AbstractContextManager[Any]:
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         """Give the calls inside a stream of their own, so that chains overlap."""
-        return _stream(self.device) if self.device.startswith("cuda") else nullcontext()
+        return _lane(self.device, alone) if self.device.startswith("cuda") else nullcontext()
+
+    def _here(self) -> AbstractContextManager[Any]:
+        """Launch kernels on this device, outside of its lanes too."""
+        on_gpu = self.device.startswith("cuda")
+        return torch.cuda.device(self.device) if on_gpu else nullcontext()
 
     # -------------------------------------------------------------------------------- the codes
 
@@ -151,30 +165,39 @@ class TorchBackend:
         with exact_products():
             gram = atoms @ atoms.T
             matches = residual @ atoms.T
-        codes = codes.clone()
-        n_atoms = len(atoms)
-        block, n_warps = kernels.block_and_warps(n_atoms)
-        kernels.sweep_rows[(len(codes),)](
-            *key,
-            number,
-            matches,
-            codes,
-            gram,
-            self.put(parameters.births),
-            data.class_on_device,
-            parameters.selection_logit,
-            self.put(parameters.strength_precision),
-            self.put(parameters.noise_precision),
-            square,
-            n_atoms,
-            data.offset,
-            USAGE=int(Site.USAGE),
-            STRENGTH=int(Site.STRENGTH),
-            PRIOR=int(Site.PRIOR_STRENGTH),
-            PAPER=scan == "paper",
-            BLOCK=block,
-            num_warps=n_warps,
-        )
+        codes, n_atoms = codes.clone(), len(atoms)
+        changes = codes.new_empty(len(codes), WINDOW)
+        births = self.put(parameters.births)
+        strength_precision = self.put(parameters.strength_precision)
+        noise_precision = self.put(parameters.noise_precision)
+        for window in block_slices(n_atoms, WINDOW):
+            kernels.sweep_window[(len(codes),)](
+                *key,
+                number,
+                matches,
+                codes,
+                changes,
+                gram,
+                births,
+                data.class_on_device,
+                parameters.selection_logit,
+                strength_precision,
+                noise_precision,
+                square,
+                n_atoms,
+                window.start,
+                data.offset,
+                USAGE=int(Site.USAGE),
+                STRENGTH=int(Site.STRENGTH),
+                PRIOR=int(Site.PRIOR_STRENGTH),
+                PAPER=scan == "paper",
+                WINDOW=WINDOW,
+                num_warps=WINDOW_WARPS,
+            )
+            behind = slice(window.stop, n_atoms)
+            if window.stop < n_atoms:
+                with exact_products():
+                    matches[:, behind].addmm_(changes, gram[window, behind], alpha=-1)
         return codes, self._sums(data, codes, square)
 
     def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
@@ -183,8 +206,11 @@ class TorchBackend:
         return self._sums(data, codes, residuals(data.X, codes, atoms)[1])
 
     def _sums(self, data: Any, codes: Tensor, square: Tensor) -> UsageSums:
+        count = torch.zeros(data.n_classes, codes.shape[1], device=codes.device)
         with exact_products():
-            count = (data.one_hot @ (codes != 0).float()).to(torch.int32)
+            for rows in block_slices(len(codes), ROWS_TOGETHER):
+                count.addmm_(data.one_hot[:, rows], (codes[rows] != 0).float())
+        count = count.to(torch.int32)
         by_class = data.one_hot.double() @ torch.stack([sum_of_squares(codes, 1), square], dim=1)
         strength_square, residual_square = self.to_host(by_class.T)
         return DeviceSums(
@@ -201,10 +227,18 @@ class TorchBackend:
         self, data: Any, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
         """Sums for the draw of the atoms."""
-        wide = codes.double()
-        weighted = (wide * self.put(class_weight)[data.class_on_device, None]).T
-        rows: Any = data.X
-        return AtomSums(weighted @ wide, weighted @ rows.double())
+        X: Any = data.X
+        weight = self.put(class_weight)[data.class_on_device, None]
+        gram, cross = (
+            torch.zeros(n_atoms, width, dtype=torch.float64, device=X.device)
+            for width in (n_atoms, X.shape[1])
+        )
+        for rows in block_slices(len(X), ROWS_TOGETHER):
+            wide = codes[rows].double()
+            weighted = (wide * weight[rows]).T
+            gram.addmm_(weighted, wide)
+            cross.addmm_(weighted, X[rows].double())
+        return AtomSums(gram, cross)
 
     def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
         """All atoms given codes and noise precision (eq. 8)."""
@@ -242,12 +276,11 @@ class TorchBackend:
         right *= precision.diagonal().sqrt()[:, None]
         right += posterior.natural_mean
         drawn = atoms.to(torch.float64, copy=True)
-        inverse = inverse_lower_blocks(precision, ATOM_BLOCK)
-        for number, first in enumerate(range(0, n_atoms, ATOM_BLOCK)):
-            rows = slice(first, min(first + ATOM_BLOCK, n_atoms))
-            height = rows.stop - first
+        inverse = inverse_lower_blocks(precision)
+        for block, rows in zip(inverse, block_slices(n_atoms, ATOM_BLOCK), strict=True):
+            height = rows.stop - rows.start
             change = torch.addmm(right[rows], precision[rows], drawn, alpha=-1)
-            drawn[rows] += inverse[number, :height, :height] @ change
+            drawn[rows] += block[:height, :height] @ change
         return drawn.to(atoms.dtype)
 
     def mean_atoms(self, posterior: AtomPosterior) -> Tensor:
@@ -330,8 +363,8 @@ class TorchBackend:
         selection: Selection,
     ) -> DevicePursuit:
         """Greedy paths of new rows over published atoms."""
-        dictionary = self.put(atoms)
-        with exact_products():
+        with self._here(), exact_products():
+            dictionary = self.put(atoms)
             return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, selection)
 
     def ridge(
@@ -372,17 +405,36 @@ class TorchBackend:
         return dense.index_put_(place, self.put(strength).to(dtype))
 
 
-def inverse_lower_blocks(precision: Tensor, size: int) -> Tensor:
-    """Inverses (n_blocks, size, size) of the lower triangles of the diagonal blocks."""
-    n = len(precision)
-    n_blocks = triton.cdiv(n, size)
-    identity = torch.eye(size, dtype=precision.dtype, device=precision.device)
-    blocks = identity.repeat(n_blocks, 1, 1)
-    for number in range(n_blocks):
-        rows = slice(number * size, min((number + 1) * size, n))
+def inverse_lower_blocks(precision: Tensor) -> Tensor:
+    """Inverses of the lower triangles of the diagonal blocks of `ATOM_BLOCK` atoms, stacked.
+
+    Small triangles by substitution, larger ones from their halves: [[A, 0], [C, B]] has the
+    inverse [[A', 0], [-B' C A', B']].
+    """
+    slices = block_slices(len(precision), ATOM_BLOCK)
+    blocks = torch.eye(ATOM_BLOCK, dtype=precision.dtype, device=precision.device)
+    blocks = blocks.repeat(len(slices), 1, 1)
+    for block, rows in zip(blocks, slices, strict=True):
         height = rows.stop - rows.start
-        blocks[number, :height, :height] = precision[rows, rows]
-    return torch.linalg.solve_triangular(blocks, identity.expand_as(blocks), upper=False)
+        block[:height, :height] = precision[rows, rows]
+    inverse = torch.zeros_like(blocks)
+    small = block_slices(ATOM_BLOCK, TRIANGLE)
+    triangles = torch.stack([blocks[:, rows, rows] for rows in small], dim=1)
+    identity = torch.eye(TRIANGLE, dtype=precision.dtype, device=precision.device)
+    triangles = torch.linalg.solve_triangular(triangles, identity.expand_as(triangles), upper=False)
+    for number, rows in enumerate(small):
+        inverse[:, rows, rows] = triangles[:, number]
+    width = TRIANGLE
+    while width < ATOM_BLOCK:
+        for rows in block_slices(ATOM_BLOCK, 2 * width):
+            upper, lower = (
+                slice(rows.start, rows.start + width),
+                slice(rows.start + width, rows.stop),
+            )
+            corner = inverse[:, lower, lower] @ blocks[:, lower, upper] @ inverse[:, upper, upper]
+            inverse[:, lower, upper] = -corner
+        width *= 2
+    return inverse
 
 
 def sum_of_squares(array: Tensor, dim: int | None = None) -> Tensor:
@@ -393,6 +445,10 @@ def sum_of_squares(array: Tensor, dim: int | None = None) -> Tensor:
 
 def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
     """Residuals x - code @ atoms (eq. 7) and their squared norms, these in float64."""
+    if int(codes.count_nonzero()) > DENSE_CODES * codes.numel():
+        with exact_products():
+            left = torch.addmm(X, codes, atoms, alpha=-1)
+        return left, sum_of_squares(left, 1)
     n_rows, n_features = X.shape
     left = X.clone()
     width = min(triton.next_power_of_2(n_features), FEATURE_TILE)
@@ -414,36 +470,72 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
 
 
 _lock = threading.Lock()
-_loaded: set[str] = set()
+_lanes_of_device: dict[int, _Lanes] = {}
 _n_exact = 0
 _precision_before = "highest"
 
 
-def _load_linear_algebra(device: str) -> None:
-    """Have PyTorch load its linear algebra, once: it fails where two threads ask for it first."""
-    with _lock:
-        if device in _loaded:
-            return
+class _Lanes:
+    """Streams of a device: chains take them side by side, or one alone."""
+
+    def __init__(self, device: int) -> None:
+        self._device = device
+        self._idle: list[Any] = []
+        self._n_taken, self._n_alone = 0, 0
+        self._changed = threading.Condition()
+        # PyTorch loads its linear algebra at the first call, and fails where two threads make it.
         one = torch.ones(1, 1, device=device)
         torch.linalg.cholesky(one)
         torch.linalg.solve_triangular(one, one, upper=False)
-        _loaded.add(device)
+
+    @contextmanager
+    def take(self, alone: bool) -> Iterator[Any]:
+        """Lend a stream; they are lent again, since what PyTorch caches belongs to one."""
+        with self._changed:
+            self._n_alone += alone
+        try:
+            with self._changed:
+                if alone:
+                    self._changed.wait_for(lambda: self._n_taken == 0)
+                else:
+                    self._changed.wait_for(lambda: self._n_alone == 0)
+                stream = self._idle.pop() if self._idle else torch.cuda.Stream(self._device)
+                self._n_taken += 1
+            try:
+                yield stream
+            finally:
+                with self._changed:
+                    self._idle.append(stream)
+                    self._n_taken -= 1
+        finally:
+            with self._changed:
+                self._n_alone -= alone
+                self._changed.notify_all()
+
+
+def _lanes(device: str) -> _Lanes:
+    number = torch.device(device).index
+    number = torch.cuda.current_device() if number is None else number
+    with _lock:
+        if number not in _lanes_of_device:
+            _lanes_of_device[number] = _Lanes(number)
+        return _lanes_of_device[number]
 
 
 @contextmanager
-def _stream(device: str) -> Iterator[None]:
-    _load_linear_algebra(device)
-    before = torch.cuda.memory_allocated(device)
-    try:
-        with torch.cuda.stream(torch.cuda.Stream(device)):
-            yield
-    except torch.cuda.OutOfMemoryError as error:
-        # What this work took is still held by the error, and free once it is handled.
-        free, total = torch.cuda.mem_get_info(device)
-        free += torch.cuda.memory_reserved(device) - before
-        raise DeviceMemoryError(
-            what_would_fit(device, free, total), free // BYTES_AN_ENTRY
-        ) from error
+def _lane(device: str, alone: bool) -> Iterator[None]:
+    with _lanes(device).take(alone) as stream:
+        before = torch.cuda.memory_allocated(device)
+        try:
+            with torch.cuda.stream(stream):
+                yield
+        except torch.cuda.OutOfMemoryError as error:
+            # What this work took is still held by the error, and free once it is handled.
+            free, total = torch.cuda.mem_get_info(device)
+            free += torch.cuda.memory_reserved(device) - before
+            raise DeviceMemoryError(
+                what_would_fit(device, free, total), free // BYTES_AN_ENTRY
+            ) from error
 
 
 def what_would_fit(device: str, free: int, total: int) -> str:
@@ -480,62 +572,51 @@ def exact_products() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class DevicePursuit:
-    """Greedy paths of some rows: what each length of the path needs to become a code.
+    """Codes of some rows along their greedy paths.
 
     Attributes
     ----------
     lengths : tuple of int
-        Lengths that were asked for.
+        Lengths of the path that were asked for.
     order : Tensor of shape (n_rows, n_nonzero), int32
         Atoms in the order in which they were chosen.
-    weights : Tensor of shape (n_rows, n_nonzero)
-        Of the row along the chosen atoms, made orthogonal one after another.
-    factor : Tensor of shape (n_rows, n_nonzero, n_nonzero)
-        Lower triangular: the chosen atoms in those directions.
     n_chosen : Tensor of shape (n_rows,)
+    coefficients : Tensor of shape (n_lengths, n_rows, n_nonzero)
+        Of the chosen atoms, for each length.
     """
 
     lengths: tuple[int, ...]
     order: Tensor
-    weights: Tensor
-    factor: Tensor
     n_chosen: Tensor
-
-    def coefficients(self, which: Sequence[int]) -> Tensor:
-        """Coefficients (n_rows, n_nonzero) of the chosen atoms: the mean over path lengths."""
-        longest = self.weights.shape[1]
-        total = torch.zeros_like(self.weights)
-        place = torch.arange(longest, device=self.weights.device)
-        for number in which:
-            n = self.lengths[number]
-            weights = self.weights[:, :n] * (place[:n] < self.n_chosen[:, None])
-            upper = self.factor[:, :n, :n].transpose(1, 2)
-            solved = torch.linalg.solve_triangular(upper, weights[:, :, None], upper=True)
-            total[:, :n] += solved[:, :, 0]
-        return total / len(which)
+    coefficients: Tensor
 
     def codes(self, which: Sequence[int], n_atoms: int) -> Tensor:
-        """Dense codes (n_rows, n_atoms) on the device."""
-        codes = self.weights.new_zeros(len(self.weights), n_atoms)
-        return codes.scatter_add_(1, self.order.long(), self.coefficients(which))
+        """Dense codes (n_rows, n_atoms) on the device: the mean over path lengths."""
+        coefficients = self._mean(which)
+        codes = coefficients.new_zeros(len(coefficients), n_atoms)
+        return codes.scatter_add_(1, self.order.long(), coefficients)
 
     def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
-        """Codes (n_rows, n_atoms) on the host, columns sorted."""
-        n_entries = max(self.lengths[number] for number in which)
-        atom, place = torch.sort(self.order[:, :n_entries], dim=1)
-        value = torch.gather(self.coefficients(which)[:, :n_entries], 1, place)
-        chosen = place < self.n_chosen[:, None]
+        """Codes (n_rows, n_atoms) on the host, columns sorted: the mean over path lengths."""
+        coefficients = self._mean(which)
+        atom, place = torch.sort(self.order, dim=1)
+        value = torch.gather(coefficients, 1, place)
+        longest = max(self.lengths[number] for number in which)
+        chosen = place < self.n_chosen.clamp(max=longest)[:, None]
         row_start = torch.cat([chosen.new_zeros(1, dtype=torch.int64), chosen.sum(1).cumsum(0)])
         parts = (value[chosen], atom[chosen], row_start)
         data, indices, indptr = (part.cpu().numpy() for part in parts)
         return csr_matrix((data, indices, indptr), shape=(len(self.order), n_atoms))
+
+    def _mean(self, which: Sequence[int]) -> Tensor:
+        return sum(self.coefficients[number] for number in which) / len(which)
 
 
 def pursue(
     X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
 ) -> DevicePursuit:
     """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
-    row_bytes = max(lengths) * len(atoms) * X.element_size()
+    row_bytes = max(lengths) * (len(atoms) + max(lengths)) * X.element_size()
     n_rows = max(PURSUIT_BYTES // row_bytes, 1)
     parts = [_pursue(X[:0], atoms, gram, lengths, selection)]
     first = 0
@@ -547,24 +628,27 @@ def pursue(
             if n_rows == 1:
                 raise
             n_rows = (n_rows + 1) // 2
-    names = ("order", "weights", "factor", "n_chosen")
-    joined = (torch.cat([getattr(part, name) for part in parts]) for name in names)
-    return DevicePursuit(tuple(lengths), *joined)
+    return DevicePursuit(
+        tuple(lengths),
+        torch.cat([part.order for part in parts]),
+        torch.cat([part.n_chosen for part in parts]),
+        torch.cat([part.coefficients for part in parts], dim=1),
+    )
 
 
 def _pursue(
     X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
 ) -> DevicePursuit:
     n_rows, n_atoms, n_nonzero = len(X), len(atoms), max(lengths)
-    found = DevicePursuit(
-        tuple(lengths),
-        X.new_zeros(n_rows, n_nonzero, dtype=torch.int32),
-        X.new_zeros(n_rows, n_nonzero),
-        torch.eye(n_nonzero, dtype=X.dtype, device=X.device).repeat(n_rows, 1, 1),
-        X.new_zeros(n_rows, dtype=torch.int32),
-    )
+    order = X.new_zeros(n_rows, n_nonzero, dtype=torch.int32)
+    n_chosen = X.new_zeros(n_rows, dtype=torch.int32)
+    coefficients = X.new_zeros(len(lengths), n_rows, n_nonzero)
     if n_rows == 0:
-        return found
+        return DevicePursuit(tuple(lengths), order, n_chosen, coefficients)
+    # Of the row along the chosen atoms made orthogonal one after another, and these atoms in
+    # those directions, a lower triangle.
+    weights = X.new_zeros(n_rows, n_nonzero)
+    factor = torch.eye(n_nonzero, dtype=X.dtype, device=X.device).repeat(n_rows, 1, 1)
     with exact_products():
         correlations = X @ atoms.T
     block, n_warps = kernels.block_and_warps(n_atoms)
@@ -575,10 +659,10 @@ def _pursue(
         gram,
         gram.diagonal().contiguous(),
         X.new_empty(n_rows, n_nonzero, n_atoms),
-        found.order,
-        found.weights,
-        found.factor,
-        found.n_chosen,
+        order,
+        weights,
+        factor,
+        n_chosen,
         n_atoms,
         n_nonzero,
         DEPENDENCE[dtype.dtype],
@@ -587,4 +671,8 @@ def _pursue(
         BLOCK=block,
         num_warps=n_warps,
     )
-    return found
+    for found, n in zip(coefficients, lengths, strict=True):
+        upper = factor[:, :n, :n].transpose(1, 2)
+        solved = torch.linalg.solve_triangular(upper, weights[:, :n, None], upper=True)
+        found[:, :n] = solved[:, :, 0]
+    return DevicePursuit(tuple(lengths), order, n_chosen, coefficients)

@@ -1,10 +1,11 @@
 """Kernels of the GPU backend in Triton: draws by address, the sweep, and matching pursuit.
 
-One program a row throughout. A row of all atoms lies in registers, so the scan over a row's atoms
-(eqs. 9 and 10) is the sequential one, with look-ahead: all atoms are compared with their draws at
+One program a row throughout. The scan over a row's atoms (eqs. 9 and 10) is the sequential one,
+with look-ahead: a window of atoms lies in registers, all of them are compared with their draws at
 once, the first whose state may change is updated, its row of the Gram matrix is subtracted from
 the matches behind it, and the comparison is made again. Atoms between two such events stay unused
-whatever the order.
+whatever the order. Matches behind the window see the changes of all its atoms at once, for all rows
+by one product of matrices.
 
 The random words are those of `dbdl.draws`, bit by bit. Triton runs these kernels without a GPU in
 its interpreter (``TRITON_INTERPRET=1``), which is how they are tested where there is none.
@@ -154,26 +155,30 @@ def _at(values, k, place):
     return tl.sum(tl.where(k == place, values, values * 0), axis=0)
 
 
-@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_atoms", "first_row"])
-def sweep_rows(
-    key_0, key_1, sweep, matches, codes, gram, births, class_of_row, selection_logit,
-    strength_precision, noise_precision, residual_square, n_atoms, first_row,
+@triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_atoms", "first", "first_row"])
+def sweep_window(
+    key_0, key_1, sweep, matches, codes, changes, gram, births, class_of_row, selection_logit,
+    strength_precision, noise_precision, residual_square, n_atoms, first, first_row,
     USAGE: tl.constexpr, STRENGTH: tl.constexpr, PRIOR: tl.constexpr, PAPER: tl.constexpr,
-    BLOCK: tl.constexpr,
+    WINDOW: tl.constexpr,
 ):  # fmt: skip
-    """Draw the usage and strengths of one row (eqs. 9 and 10), in place.
+    """Draw the usage and strengths of one row for a window of atoms (eqs. 9 and 10), in place.
 
-    matches, codes : (n_rows, n_atoms), of the row's residual and of the row.
+    matches, codes : (n_rows, n_atoms), of the row's residual and of the row. Matches behind the
+        window are left to the caller, who subtracts changes @ gram from them.
+    changes : (n_rows, WINDOW), of the codes in the window.
+    first : number of the first atom of the window.
     first_row : number of the first row, the address of its draws.
     gram : (n_atoms, n_atoms); residual_square : (n_rows,), in float64, changed with the code.
     """
     i = tl.program_id(0)
     dtype = matches.dtype.element_ty
-    k = tl.arange(0, BLOCK)
+    j = tl.arange(0, WINDOW)
+    k = first + j
     inside = k < n_atoms
     row = i.to(tl.int64) * n_atoms
     match = tl.load(matches + row + k, mask=inside, other=0.0)
-    code = tl.load(codes + row + k, mask=inside, other=0.0)
+    before = tl.load(codes + row + k, mask=inside, other=0.0)
     birth = tl.load(births + k, mask=inside, other=0)
     norm_square = tl.load(gram + k.to(tl.int64) * (n_atoms + 1), mask=inside, other=1.0)
     c = tl.load(class_of_row + i)
@@ -186,7 +191,7 @@ def sweep_rows(
     wide_norm = norm_square.to(tl.float64)
     if PAPER:
         fresh, _other = _two_normals(key_0, key_1, PRIOR, place, birth, sweep, 0)
-        strength = tl.where(code != 0.0, code.to(tl.float64), fresh / tl.sqrt(prior))
+        strength = tl.where(before != 0.0, before.to(tl.float64), fresh / tl.sqrt(prior))
         # log-odds are offset + slope * match of the atom without itself
         offset = logit_pi - 0.5 * noise * strength * strength * wide_norm
         gain = noise * strength
@@ -197,37 +202,38 @@ def sweep_rows(
     threshold = (threshold - offset).to(dtype)  # what is left is a product to compare with
     gain = gain.to(dtype)
     square = tl.load(residual_square + i)
+    code = before
     last = -1
-    while last < n_atoms:
+    while last < WINDOW:
         own = match + norm_square * code
         if PAPER:
             wanted = gain * own > threshold
         else:
             wanted = gain * own * own > threshold
-        event = (wanted | (code != 0.0)) & (k > last) & inside
+        event = (wanted | (code != 0.0)) & (j > last) & inside
         # the first event, and in its lowest bit whether the atom is wanted
-        first = tl.min(tl.where(event, 2 * k + (1 - wanted.to(tl.int32)), 2 * BLOCK), axis=0)
-        last = first >> 1
-        if last < n_atoms:
+        found = tl.min(tl.where(event, 2 * j + (1 - wanted.to(tl.int32)), 2 * WINDOW), axis=0)
+        last = found >> 1
+        if last < WINDOW:
+            atom = (first + last).to(tl.int64)
             # behind the last event nothing was stored yet: these are still the old ones
-            old = tl.load(codes + row + last).to(tl.float64)
-            own_norm = tl.load(gram + last.to(tl.int64) * (n_atoms + 1)).to(tl.float64)
-            now = _at(match, k, last).to(tl.float64)
+            old = tl.load(codes + row + atom).to(tl.float64)
+            own_norm = tl.load(gram + atom * (n_atoms + 1)).to(tl.float64)
+            now = _at(match, j, last).to(tl.float64)
             precision_now = prior + noise * own_norm
             draw, _unused = _two_normals(
-                key_0, key_1, STRENGTH, place, tl.load(births + last), sweep, 0
+                key_0, key_1, STRENGTH, place, tl.load(births + atom), sweep, 0
             )
             mean = noise * (now + own_norm * old) / precision_now
             drawn = mean + draw / tl.sqrt(precision_now)
-            new = tl.where((first & 1) == 0, drawn, 0.0).to(dtype)
+            new = tl.where((found & 1) == 0, drawn, 0.0).to(dtype)
             change = new.to(tl.float64) - old
             square += change * (own_norm * change - 2.0 * now)
-            code = tl.where(k == last, new, code)
-            others = tl.load(
-                gram + last.to(tl.int64) * n_atoms + k, mask=inside & (k > last), other=0.0
-            )
+            code = tl.where(j == last, new, code)
+            others = tl.load(gram + atom * n_atoms + k, mask=inside & (j > last), other=0.0)
             match -= change.to(dtype) * others
     tl.store(codes + row + k, code, mask=inside)
+    tl.store(changes + i.to(tl.int64) * WINDOW + j, code - before)
     tl.store(residual_square + i, tl.maximum(square, 0.0))
 
 

@@ -12,11 +12,17 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from dbdl._threads import resolve_n_jobs
-from dbdl.backends import make_backend
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
-from dbdl.learn.ensemble import Member, learn_without_labels, publish_without_labels
+from dbdl.learn.ensemble import (
+    LabelSettings,
+    Member,
+    Task,
+    in_memory_of_device,
+    learn_member,
+    publish_member,
+)
 from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
 from dbdl.rows.lazy import in_memory
 
@@ -159,22 +165,27 @@ random_state, verbose
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
         rows, engine = self._in_parts(rows)
-        keeper = self._keeper(rows, np.zeros(len(rows), dtype=np.int64))
+        one_class = np.zeros(len(rows), dtype=np.int64)
+        keeper = self._keeper(rows, one_class)
         if keeper is not None and keeper.is_ahead:
             return self
         self._say_if_compiling()
         progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
         seed = self._seed() if keeper is None else keeper.identity.seed
-        backend = make_backend(self.device, resolve_n_jobs(self.n_jobs), engine)
-        with backend.lane():
-            member = learn_without_labels(
+        settings, labels = self._chain_settings(), LabelSettings()
+        task = Task(seed, rows, one_class, 1, settings, labels, 1, self.device, engine)
+        member = in_memory_of_device(
+            task,
+            resolve_n_jobs(self.n_jobs),
+            lambda backend: learn_member(
                 make_key(seed),
-                rows,
-                self._chain_settings(),
+                task,
+                None,
                 backend,
                 lambda record: progress(0, record),
                 None if keeper is None else keeper.chain(0),
-            )
+            ),
+        )
         self.__dict__.pop("online_", None)
         self._publish_member(member)
         self._remember(keeper)
@@ -209,18 +220,20 @@ random_state, verbose
         progress = FitProgress(self, 1, n_sweeps, self.verbose)
         state, batch = take_batch(before, rows, np.zeros(len(rows), dtype=np.int64))
         settings, backend = self._chain_settings(), self._backend()
-        learned, known = learn_rows(
-            make_key(state.seed),
-            before.chains[0] if before.chains else None,
-            batch,
-            settings,
-            self.forgetting,
-            backend,
-            lambda record: progress(0, record),
-        )
+        with backend.lane():
+            learned, known = learn_rows(
+                make_key(state.seed),
+                before.chains[0] if before.chains else None,
+                batch,
+                settings,
+                self.forgetting,
+                backend,
+                lambda record: progress(0, record),
+            )
+            chain = remember(learned, known, None, settings, backend)
         self.__dict__.pop("_memory", None)
-        self.online_ = replace(state, chains=[remember(learned, known, None, settings, backend)])
-        self._publish_member(publish_without_labels(learned))
+        self.online_ = replace(state, chains=[chain])
+        self._publish_member(publish_member(learned, learned.dictionary))
         progress.end()
         return self
 

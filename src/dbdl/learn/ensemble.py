@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from dbdl.learn.resume import ChainKeeper, Keeper
 
 logger = logging.getLogger("dbdl")
-_second_try = threading.Lock()
 
 Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
@@ -166,52 +164,31 @@ def score_rows(
 def learn_member(
     key: Key,
     task: Task,
-    coder: Coder,
+    coder: Coder | None,
     backend: Backend,
     on_sweep: OnSweep | None = None,
     keeper: ChainKeeper | None = None,
 ) -> Member:
-    """Learn one chain and its label atoms, or go on with what is kept of it."""
+    """Learn one chain and its label atoms, or go on with what is kept of it.
+
+    Without a coder there are no labels to learn.
+    """
     if keeper is not None and (finished := keeper.finished(on_sweep)) is not None:
         return finished
     learned = _learn(key, task, backend, on_sweep, {} if keeper is None else keeper.arguments)
-    (label_atoms,) = learned.label_atoms([coder])
+    label_atoms = None if coder is None else learned.label_atoms([coder])[0]
     member = publish_member(learned.chain, learned.dictionary, label_atoms)
     if keeper is not None:
         keeper.keep(Snapshot.take(learned.chain.chain, backend), member)
     return member
 
 
-def learn_without_labels(
-    key: Key,
-    X: Floats | LazyRows,
-    settings: ChainSettings,
-    backend: Backend,
-    on_sweep: OnSweep | None = None,
-    keeper: ChainKeeper | None = None,
-) -> Member:
-    """Learn one chain from rows of one class, or go on with what is kept of it."""
-    if keeper is not None and (finished := keeper.finished(on_sweep)) is not None:
-        return finished
-    going_on = {} if keeper is None else keeper.arguments
-    one_class = np.zeros(len(X), dtype=np.int64)
-    learned = learn_chain(key, X, one_class, settings, backend, on_sweep, **going_on)
-    member = publish_without_labels(learned)
-    if keeper is not None:
-        keeper.keep(Snapshot.take(learned.chain, backend), member)
-    return member
-
-
-def publish_without_labels(learned: LearnedChain) -> Member:
-    """Put together what is published of a chain without labels."""
-    no_labels = np.empty((len(learned.dictionary.atoms), 0))
-    return publish_member(learned, learned.dictionary, no_labels)
-
-
 def publish_member(
-    learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64]
+    learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64] | None = None
 ) -> Member:
     """Put together what is published of a chain."""
+    if label_atoms is None:
+        label_atoms = np.empty((len(dictionary.atoms), 0))
     return Member(
         dictionary.atoms,
         dictionary.selection_probability,
@@ -344,7 +321,7 @@ def score_left_out_rows(
             codes = encode_rows(task.X[fold.held_out], atoms, None, coders, backend)
             return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 
-        return _in_memory_of_device(replace(task, engine=None), 1, work)
+        return in_memory_of_device(replace(task, engine=None), 1, work)
 
     results = run_blocks(score, runs, _n_lanes(task, n_threads))
     rows = np.concatenate([fold.held_out for fold in folds])
@@ -395,7 +372,7 @@ def run_chains(
         number, threads = run
         follow = None if on_sweep is None else lambda record: on_sweep(number, record)
         key = make_key(task.seed, FIRST_CHAIN + number)
-        return _in_memory_of_device(
+        return in_memory_of_device(
             task, threads, lambda backend: learn(number, key, backend, follow)
         )
 
@@ -409,11 +386,10 @@ def run_chains(
     return learned
 
 
-def _in_memory_of_device(task: Task, n_threads: int, work: Callable[[Backend], Learned]) -> Learned:
+def in_memory_of_device(task: Task, n_threads: int, work: Callable[[Backend], Learned]) -> Learned:
     """Do work with a backend of the task; where a device's memory is too small, try again.
 
-    Chains share a device, so the second try waits for others that try again, and takes rows to
-    the device in parts if need be.
+    Chains share a device, so the second try has it alone, and takes rows there in parts if need be.
     """
     backend = make_backend(task.device, n_threads, task.engine)
     try:
@@ -421,10 +397,9 @@ def _in_memory_of_device(task: Task, n_threads: int, work: Callable[[Backend], L
             return work(backend)
     except DeviceMemoryError as error:
         backend = _in_smaller_parts(task, n_threads, error)
-    with _second_try:
+    with backend.lane(alone=True):
         gc.collect()  # the error held some of the device's memory
-        with backend.lane():
-            return work(backend)
+        return work(backend)
 
 
 def _in_smaller_parts(task: Task, n_threads: int, error: DeviceMemoryError) -> Backend:
@@ -438,7 +413,8 @@ def _in_smaller_parts(task: Task, n_threads: int, error: DeviceMemoryError) -> B
         return make_backend(task.device, n_threads)
     if task.engine is not None or n_rows < SUM_ROWS or not isinstance(task.X, np.ndarray):
         raise error
-    logger.warning("dbdl: %s Going on with %d rows at a time.", error, n_rows)
+    # The words alone: a logger that keeps the error would keep what the device holds.
+    logger.warning("dbdl: %s Going on with %d rows at a time.", str(error), n_rows)
     row_bytes = task.X.shape[1] * task.X.itemsize
     return make_backend(task.device, n_threads, InTurn(part_bytes=n_rows * row_bytes))
 
