@@ -256,6 +256,13 @@ def gamma_variate(key, site, place, birth, sweep, shape):
 
 
 @kernel()
+def fill_gammas(key, site, places, sweep, shapes, out):
+    """Fill ``out`` (n_places,) with Gamma(shapes, 1) variates addressed by place."""
+    for c in range(len(out)):
+        out[c] = gamma_variate(key, site, places[c], 0, sweep, shapes[c])
+
+
+@kernel()
 def fill_normals(key, site, births, sweep, first_feature, out):
     """Fill ``out`` (n_atoms, n_columns) with standard normals addressed by (feature, birth).
 

@@ -55,7 +55,7 @@ def test_a_chain_on_the_device_is_the_chain_on_the_cpu(scan):
 @pytest.mark.parametrize("scan", ["collapsed", "paper"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype, window, monkeypatch):
-    monkeypatch.setattr("dbdl.backends.torch_gpu.WINDOW", window)
+    monkeypatch.setattr("dbdl.backends.torch_gpu.LONG_WINDOW", window)
     problem = make_problem(16, 8, 20, seed=4, noise_per_class=True).astype(dtype)
     arguments = (KEY, 5)
     (expected, sums), (found, found_sums) = (

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from dbdl.model.prune import atoms_to_keep, informed, used
+from dbdl.model.prune import atoms_to_keep, informed
+from dbdl.model.statistics import UsageSums
+
+
+def kept_of(count, energy, norm_square, least_energy=0.0):
+    no_class = np.zeros(len(count))
+    return atoms_to_keep(UsageSums(count, energy, no_class, no_class), norm_square, least_energy)
 
 
 def random_sums(seed, n_classes=4, n_atoms=12, density=0.15):
@@ -16,15 +22,14 @@ def random_sums(seed, n_classes=4, n_atoms=12, density=0.15):
 @pytest.mark.parametrize("seed", range(10))
 def test_an_atom_goes_exactly_if_no_sample_of_any_class_uses_it(seed):
     count, energy, norm_square = random_sums(seed)
-    kept = atoms_to_keep(count, energy, norm_square)
+    kept = kept_of(count, energy, norm_square)
     np.testing.assert_array_equal(kept, np.flatnonzero(count.sum(axis=0) > 0))
 
 
 def test_an_atom_used_by_one_sample_of_one_class_stays():
     count = np.zeros((3, 4), dtype=int)
     count[2, 1] = count[:, 3] = 1
-    np.testing.assert_array_equal(used(count), [False, True, False, True])
-    np.testing.assert_array_equal(atoms_to_keep(count, np.ones(4), np.ones(4)), [1, 3])
+    np.testing.assert_array_equal(kept_of(count, np.ones(4), np.ones(4)), [1, 3])
 
 
 def test_an_atom_is_informed_by_what_it_contributes_whatever_the_split_of_its_scale():
@@ -39,7 +44,7 @@ def test_an_atom_is_informed_by_what_it_contributes_whatever_the_split_of_its_sc
 @pytest.mark.parametrize("seed", range(20))
 def test_no_class_loses_all_of_its_atoms_and_two_always_stay(seed, least_energy):
     count, energy, norm_square = random_sums(seed)
-    kept = atoms_to_keep(count, energy, norm_square, least_energy)
+    kept = kept_of(count, energy, norm_square, least_energy)
     assert len(kept) >= 2
     assert (np.diff(kept) > 0).all()
     has_atoms = count.any(axis=1)
@@ -51,24 +56,24 @@ def test_no_class_loses_all_of_its_atoms_and_two_always_stay(seed, least_energy)
 def test_the_rule_cannot_run_away(seed, least_energy):
     """Dropping makes the rule no stricter for those who stayed: applied again, it drops no more."""
     count, energy, norm_square = random_sums(seed)
-    kept = atoms_to_keep(count, energy, norm_square, least_energy)
-    again = atoms_to_keep(count[:, kept], energy[kept], norm_square[kept], least_energy)
+    kept = kept_of(count, energy, norm_square, least_energy)
+    again = kept_of(count[:, kept], energy[kept], norm_square[kept], least_energy)
     np.testing.assert_array_equal(again, np.arange(len(kept)))
 
 
 def test_two_atoms_stay_if_nobody_uses_any():
     count = np.zeros((2, 5), dtype=int)
-    assert len(atoms_to_keep(count, np.zeros(5), np.ones(5))) == 2
-    assert len(atoms_to_keep(count, np.zeros(5), np.ones(5), least_energy=1.0)) == 2
+    assert len(kept_of(count, np.zeros(5), np.ones(5))) == 2
+    assert len(kept_of(count, np.zeros(5), np.ones(5), least_energy=1.0)) == 2
 
 
 def test_a_class_about_to_lose_all_its_atoms_keeps_the_one_it_uses_most():
     count = np.array([[9, 8, 0, 0], [0, 0, 1, 3]])
     energy = np.array([5.0, 5.0, 0.01, 0.01])
-    np.testing.assert_array_equal(atoms_to_keep(count, energy, np.ones(4), 1.0), [0, 1, 3])
+    np.testing.assert_array_equal(kept_of(count, energy, np.ones(4), 1.0), [0, 1, 3])
 
 
 def test_a_higher_bar_never_keeps_more_beyond_the_guards():
     count, energy, norm_square = random_sums(1, density=0.6)
-    sizes = [len(atoms_to_keep(count, energy, norm_square, e)) for e in (0.0, 0.5, 1.0, 3.0, 9.0)]
+    sizes = [len(kept_of(count, energy, norm_square, e)) for e in (0.0, 0.5, 1.0, 3.0, 9.0)]
     assert sizes == sorted(sizes, reverse=True)

@@ -229,12 +229,12 @@ def test_a_wrong_sum_of_the_batch_that_the_prior_came_from_would_show(field, fac
 
 
 def test_counting_unused_strengths_without_drawing_them_would_show(monkeypatch):
-    draw = gibbs._draw_gamma
+    draw = gibbs._draw_gammas
 
     def without_unused(key, site, *rest):
         return 0.0 if site == gibbs.Site.INACTIVE_STRENGTHS else draw(key, site, *rest)
 
-    monkeypatch.setattr(gibbs, "_draw_gamma", without_unused)
+    monkeypatch.setattr(gibbs, "_draw_gammas", without_unused)
     found = scores(
         Options("collapsed", strengths_counted="all"), NumbaBackend(), seed=5, n_steps=1_000
     )

@@ -7,7 +7,7 @@ GPU or a cluster fits behind the same verbs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -233,7 +233,9 @@ class HostBackend:
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows and their class numbers in place."""
-        return self.hold(place_rows(X, class_of_row, self.block_rows))
+        return self.hold(
+            place_rows(X, class_of_row, lambda rows: sum_of_squares(rows, self.block_rows))
+        )
 
     def hold(self, data: Data) -> Data:
         """Return the rows: they are where they should be."""
@@ -364,8 +366,10 @@ def parameters_from_host(parameters: Parameters, backend: Backend) -> Parameters
     )
 
 
-def place_rows(X: Floats, class_of_row: NDArray[np.int64], block_rows: int = SUM_ROWS) -> Data:
-    """Rows in memory, in the order of C."""
+def place_rows(
+    X: Floats, class_of_row: NDArray[np.int64], square: Callable[[Floats], float]
+) -> Data:
+    """Rows in memory, in the order of C; ``square`` sums their squared norms."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
     classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
     if not np.array_equal(classes, np.arange(len(classes))):
@@ -374,7 +378,7 @@ def place_rows(X: Floats, class_of_row: NDArray[np.int64], block_rows: int = SUM
             "np.unique(y, return_inverse=True)"
         )
     X = np.require(X, requirements=["C", "A", "W"])  # kernels are compiled for such arrays
-    return Data(X, class_of_row, n_rows, first_row, sum_of_squares(X, block_rows))
+    return Data(X, class_of_row, n_rows, first_row, square(X))
 
 
 def label_rows(data: Data) -> Data:

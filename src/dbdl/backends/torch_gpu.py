@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ from dbdl.model.statistics import AtomSums, UsageSums
 DRAW_BLOCK = 256
 #: Memory of a chain for each row and atom, as measured at 200,000 rows and 2,000 atoms in float32.
 BYTES_AN_ENTRY = 30
-#: Atoms that one program of a sweep looks at, and its warps.
-WINDOW, WINDOW_WARPS = 256, 1
+#: Atoms that one program of a sweep looks at. Short windows leave more of the work to products of
+#: matrices; long ones take fewer launches, which is what few rows wait for.
+SHORT_WINDOW, LONG_WINDOW, MANY_ROWS = 128, 512, 16_384
 #: Atoms drawn together by one product, and of these, the triangles inverted by substitution.
 ATOM_BLOCK, TRIANGLE = 384, 48
 #: Features of a row that one program holds.
@@ -64,11 +66,32 @@ class DeviceData(Data):
     one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
 
 
-@dataclass(frozen=True)
 class DeviceSums(UsageSums):
-    """Sums on the host; the largest of them on the device too."""
+    """Sums on the host; the counts stay on the device until somebody asks for them."""
 
-    count_on_device: Any = None
+    count_on_device: Tensor
+
+    def __init__(self, count: Tensor, energy: Tensor, squares: Tensor) -> None:
+        """Bring all but the counts to the host at once; ``squares`` are of strengths, residuals."""
+        wide = count.double()
+        small = torch.cat([wide.sum(dim=0), wide.sum(dim=1), energy, squares.flatten()])
+        n_classes, n_atoms = count.shape
+        ends = np.cumsum([n_atoms, n_classes, n_atoms, n_classes])
+        uses, n_strengths, energies, *both = np.split(small.cpu().numpy(), ends)
+        vars(self).update(
+            count_on_device=count,
+            uses=uses.astype(np.int64),
+            n_strengths=n_strengths.astype(np.int64),
+            energy=energies,
+            strength_square=both[0],
+            residual_square=both[1],
+        )
+
+    @cached_property
+    def count(self) -> NDArray[np.int64]:
+        """Rows of the class that use the atom."""
+        count: NDArray[np.int64] = self.count_on_device.long().cpu().numpy()
+        return count
 
 
 @dataclass(frozen=True)
@@ -90,7 +113,8 @@ class TorchBackend:
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
         """Put rows and their class numbers on the device."""
-        return self.hold(place_rows(X, class_of_row))
+        data = self.hold(place_rows(X, class_of_row, lambda rows: 0.0))
+        return replace(data, square=float(sum_of_squares(data.X)))
 
     def hold(self, data: Data) -> DeviceData:
         """Copy rows of NumPy's to the device."""
@@ -162,42 +186,42 @@ class TorchBackend:
         """Draw every row's usage and strengths (eqs. 9 and 10)."""
         atoms: Any = parameters.atoms
         residual, square = residuals(data.X, codes, atoms)
-        with exact_products():
-            gram = atoms @ atoms.T
-            matches = residual @ atoms.T
         codes, n_atoms = codes.clone(), len(atoms)
-        changes = codes.new_empty(len(codes), WINDOW)
+        window = SHORT_WINDOW if len(codes) >= MANY_ROWS else LONG_WINDOW
+        changes = codes.new_empty(len(codes), window)
         births = self.put(parameters.births)
         strength_precision = self.put(parameters.strength_precision)
         noise_precision = self.put(parameters.noise_precision)
-        for window in block_slices(n_atoms, WINDOW):
-            kernels.sweep_window[(len(codes),)](
-                *key,
-                number,
-                matches,
-                codes,
-                changes,
-                gram,
-                births,
-                data.class_on_device,
-                parameters.selection_logit,
-                strength_precision,
-                noise_precision,
-                square,
-                n_atoms,
-                window.start,
-                data.offset,
-                USAGE=int(Site.USAGE),
-                STRENGTH=int(Site.STRENGTH),
-                PRIOR=int(Site.PRIOR_STRENGTH),
-                PAPER=scan == "paper",
-                WINDOW=WINDOW,
-                num_warps=WINDOW_WARPS,
-            )
-            behind = slice(window.stop, n_atoms)
-            if window.stop < n_atoms:
-                with exact_products():
-                    matches[:, behind].addmm_(changes, gram[window, behind], alpha=-1)
+        with exact_products():
+            gram = atoms @ atoms.T
+            matches = residual @ atoms.T
+            for first in range(0, n_atoms, window):
+                kernels.sweep_window[(len(codes),)](
+                    *key,
+                    number,
+                    matches,
+                    codes,
+                    changes,
+                    gram,
+                    births,
+                    data.class_on_device,
+                    parameters.selection_logit,
+                    strength_precision,
+                    noise_precision,
+                    square,
+                    n_atoms,
+                    first,
+                    data.offset,
+                    USAGE=int(Site.USAGE),
+                    STRENGTH=int(Site.STRENGTH),
+                    PRIOR=int(Site.PRIOR_STRENGTH),
+                    PAPER=scan == "paper",
+                    WINDOW=window,
+                    num_warps=kernels.n_warps(window),
+                )
+                behind = first + window
+                if behind < n_atoms:
+                    matches[:, behind:].addmm_(changes, gram[first:behind, behind:], alpha=-1)
         return codes, self._sums(data, codes, square)
 
     def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
@@ -210,16 +234,8 @@ class TorchBackend:
         with exact_products():
             for rows in block_slices(len(codes), ROWS_TOGETHER):
                 count.addmm_(data.one_hot[:, rows], (codes[rows] != 0).float())
-        count = count.to(torch.int32)
-        by_class = data.one_hot.double() @ torch.stack([sum_of_squares(codes, 1), square], dim=1)
-        strength_square, residual_square = self.to_host(by_class.T)
-        return DeviceSums(
-            count=self.to_host(count).astype(np.int64),
-            energy=self.to_host(sum_of_squares(codes, 0)),
-            strength_square=strength_square,
-            residual_square=residual_square,
-            count_on_device=count,
-        )
+        by_class = torch.stack([sum_of_squares(codes, 1), square]) @ data.one_hot.double().T
+        return DeviceSums(count, sum_of_squares(codes, 0), by_class)
 
     # -------------------------------------------------------------------------------- the atoms
 
@@ -241,16 +257,15 @@ class TorchBackend:
         return AtomSums(gram, cross)
 
     def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
-        """All atoms given codes and noise precision (eq. 8)."""
+        """All atoms given codes and noise precision (eq. 8); takes the sums over."""
         precision: Any = sums.gram
         natural_mean: Any = sums.cross
         if isinstance(prior.precision, np.ndarray):
-            precision = precision + self.put(prior.precision)
+            precision += self.put(prior.precision)
         else:
-            precision = precision.clone()
             precision.diagonal().add_(prior.precision)
         if prior.natural_mean is not None:
-            natural_mean = natural_mean + self.put(prior.natural_mean)
+            natural_mean += self.put(prior.natural_mean)
         return AtomPosterior(precision, natural_mean)
 
     def draw_atoms(
@@ -310,7 +325,7 @@ class TorchBackend:
         priors: Priors,
     ) -> Tensor:
         """Draw the logits of the selection probabilities (eq. 11)."""
-        n_classes, n_atoms = sums.count.shape
+        n_classes, n_atoms = data.n_classes, len(births)
         logit = torch.empty(n_classes, n_atoms, dtype=torch.float64, device=self.device)
         kernels.draw_selection[(n_classes, triton.cdiv(n_atoms, DRAW_BLOCK))](
             *key,
@@ -337,19 +352,19 @@ class TorchBackend:
         a = priors.beta_a + count
         b = priors.beta_b + (self.put(data.n_rows)[:, None] - count)
         log_p = torch.nn.functional.logsigmoid(logit)
-        selection = float((a * log_p + b * (log_p - logit)).sum())
-        selection -= logit.numel() * betaln(priors.beta_a, priors.beta_b)
-        return selection + self._log_atoms(parameters.atoms, priors.atoms)
+        selection = (a * log_p + b * (log_p - logit)).sum()
+        constant = logit.numel() * betaln(priors.beta_a, priors.beta_b)
+        return float(selection + self._log_atoms(parameters.atoms, priors.atoms)) - constant
 
     def _count(self, sums: UsageSums) -> Tensor:
         here = getattr(sums, "count_on_device", None)
         return self.put(sums.count) if here is None else here
 
-    def _log_atoms(self, atoms: Any, prior: AtomPrior) -> float:
+    def _log_atoms(self, atoms: Any, prior: AtomPrior) -> float | Tensor:
         if isinstance(prior.precision, np.ndarray) or prior.natural_mean is not None:
             return log_atoms(self.to_host(atoms), prior)
         n_atoms, n_features = atoms.shape
-        square = prior.precision * float(sum_of_squares(atoms))
+        square = prior.precision * sum_of_squares(atoms)
         return 0.5 * (n_atoms * n_features * (np.log(prior.precision) - LOG_2PI) - square)
 
     # ------------------------------------------------------------------------- what is published
@@ -411,30 +426,43 @@ def inverse_lower_blocks(precision: Tensor) -> Tensor:
     Small triangles by substitution, larger ones from their halves: [[A, 0], [C, B]] has the
     inverse [[A', 0], [-B' C A', B']].
     """
-    slices = block_slices(len(precision), ATOM_BLOCK)
-    blocks = torch.eye(ATOM_BLOCK, dtype=precision.dtype, device=precision.device)
-    blocks = blocks.repeat(len(slices), 1, 1)
-    for block, rows in zip(blocks, slices, strict=True):
-        height = rows.stop - rows.start
-        block[:height, :height] = precision[rows, rows]
+    blocks = _diagonal_blocks(precision)
     inverse = torch.zeros_like(blocks)
-    small = block_slices(ATOM_BLOCK, TRIANGLE)
-    triangles = torch.stack([blocks[:, rows, rows] for rows in small], dim=1)
     identity = torch.eye(TRIANGLE, dtype=precision.dtype, device=precision.device)
-    triangles = torch.linalg.solve_triangular(triangles, identity.expand_as(triangles), upper=False)
-    for number, rows in enumerate(small):
-        inverse[:, rows, rows] = triangles[:, number]
-    width = TRIANGLE
-    while width < ATOM_BLOCK:
-        for rows in block_slices(ATOM_BLOCK, 2 * width):
-            upper, lower = (
-                slice(rows.start, rows.start + width),
-                slice(rows.start + width, rows.stop),
-            )
-            corner = inverse[:, lower, lower] @ blocks[:, lower, upper] @ inverse[:, upper, upper]
-            inverse[:, lower, upper] = -corner
-        width *= 2
-    return inverse
+    triangles = _along_diagonal(blocks, TRIANGLE)
+    _along_diagonal(inverse, TRIANGLE).copy_(
+        torch.linalg.solve_triangular(triangles, identity.expand_as(triangles), upper=False)
+    )
+    half = TRIANGLE
+    while half < ATOM_BLOCK:
+        known, given = (_along_diagonal(array, 2 * half) for array in (inverse, blocks))
+        corner = known[:, half:, half:] @ given[:, half:, :half] @ known[:, :half, :half]
+        torch.neg(corner, out=known[:, half:, :half])
+        half *= 2
+    return inverse[:, :ATOM_BLOCK]
+
+
+def _diagonal_blocks(precision: Tensor) -> Tensor:
+    """Blocks (n_blocks, ATOM_BLOCK + 1, ATOM_BLOCK) along the diagonal; the last row is no part.
+
+    With that row squares along the diagonals of all blocks are evenly apart in memory. The last
+    block ends in ones on the diagonal.
+    """
+    n, size = len(precision), ATOM_BLOCK
+    n_whole, n_left = divmod(n, size)
+    blocks = precision.new_zeros(triton.cdiv(n, size), size + 1, size)
+    whole = precision.as_strided((n_whole, size, size), (size * (n + 1), n, 1))
+    blocks[:n_whole, :size] = whole
+    if n_left:
+        blocks[-1].fill_diagonal_(1.0)
+        blocks[-1, :n_left, :n_left] = precision[-n_left:, -n_left:]
+    return blocks
+
+
+def _along_diagonal(blocks: Tensor, width: int) -> Tensor:
+    """Squares of ``width`` along the diagonals of `_diagonal_blocks`, as a view."""
+    n_blocks, rows, size = blocks.shape
+    return blocks.as_strided((n_blocks * size // width, width, width), (width * rows, size, 1))
 
 
 def sum_of_squares(array: Tensor, dim: int | None = None) -> Tensor:

@@ -23,7 +23,12 @@ ENTRIES_A_THREAD = 16
 def block_and_warps(n_atoms: int) -> tuple[int, int]:
     """Power of two that holds a row of atoms, and the number of warps for it."""
     block = max(triton.next_power_of_2(n_atoms), 128)
-    return block, min(max(block // (32 * ENTRIES_A_THREAD), 1), 32)
+    return block, n_warps(block)
+
+
+def n_warps(block: int) -> int:
+    """Return the number of warps for a block of a row."""
+    return min(max(block // (32 * ENTRIES_A_THREAD), 1), 32)
 
 
 # ------------------------------------------------------------------------------------------ draws

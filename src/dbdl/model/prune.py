@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl.model.statistics import UsageSums
+
 Floats = NDArray[np.floating[Any]]
-
-
-def used(count: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Atoms that some sample uses; ``count`` is (n_classes, n_atoms)."""
-    return np.asarray((count > 0).any(axis=0))
 
 
 def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArray[np.bool_]:
@@ -33,16 +30,14 @@ def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArra
 
 
 def atoms_to_keep(
-    count: NDArray[np.int64], energy: Floats, norm_square: Floats, least_energy: float = 0.0
+    sums: UsageSums, norm_square: Floats, least_energy: float = 0.0
 ) -> NDArray[np.intp]:
     """Numbers of the atoms that stay, ascending.
 
     Parameters
     ----------
-    count : ndarray of shape (n_classes, n_atoms)
-        Rows of the class that use the atom.
-    energy : ndarray of shape (n_atoms,)
-        Sum of the squared strengths of the atom.
+    sums : UsageSums
+        Of all rows.
     norm_square : ndarray of shape (n_atoms,)
         Squared norm of the atom.
     least_energy : float
@@ -54,12 +49,14 @@ def atoms_to_keep(
         Used and informed atoms; a class all of whose atoms would go keeps its most used one, and
         at least two atoms stay.
     """
-    keep = used(count) & informed(energy, norm_square, least_energy)
+    keep = (sums.uses > 0) & informed(sums.energy, norm_square, least_energy)
     if keep.sum() == len(keep) >= 2:
         return np.arange(len(keep))
-    for class_count in count:
-        if class_count.any() and not (class_count[keep] > 0).any():
+    count = sums.count
+    bare = (sums.n_strengths > 0) & ~count[:, keep].any(axis=1)
+    for class_count in count[bare]:
+        if not class_count[keep].any():  # an atom kept for a class before may do
             keep[np.argmax(class_count)] = True
     if keep.sum() < 2:
-        keep[np.argsort(-energy * norm_square, kind="stable")[:2]] = True
+        keep[np.argsort(-sums.energy * norm_square, kind="stable")[:2]] = True
     return np.flatnonzero(keep)

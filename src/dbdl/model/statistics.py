@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -59,11 +60,17 @@ class UsageSums(_Addable):
     strength_square: Floats
     residual_square: Floats
 
-    @property
+    @cached_property
     def n_strengths(self) -> NDArray[np.int64]:
         """Strengths of used atoms, (n_classes,)."""
         n_strengths: NDArray[np.int64] = self.count.sum(axis=1)
         return n_strengths
+
+    @cached_property
+    def uses(self) -> NDArray[np.int64]:
+        """Rows that use the atom, (n_atoms,)."""
+        uses: NDArray[np.int64] = self.count.sum(axis=0)
+        return uses
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.backends.base import Backend, Data
-from dbdl.draws import Key, Site, gamma_variate
+from dbdl.draws import Key, Site, fill_gammas
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
 from dbdl.model.joint import log_small_terms
@@ -138,16 +138,19 @@ def drop(
     """
     parameters = state.parameters
     norm_square = backend.norm_square(parameters.atoms)
-    total = priors.with_seen(sums)
-    kept = atoms_to_keep(total.count, total.energy, norm_square, least_energy)
+    kept = atoms_to_keep(priors.with_seen(sums), norm_square, least_energy)
     if len(kept) == parameters.n_atoms:
         return state, priors
     codes = backend.keep(state.codes, kept, parameters.n_atoms)
     return State(parameters.keep(kept), codes, state.sweep), priors.keep(kept)
 
 
-def _draw_gamma(key: Key, site: Site, place: int, number: int, shape: float, rate: float) -> float:
-    return float(gamma_variate(key, int(site), place, 0, number, shape)) / rate
+def _draw_gammas(
+    key: Key, site: Site, places: NDArray[np.int64], number: int, shape: Floats, rate: Floats
+) -> NDArray[np.float64]:
+    drawn = np.empty(len(places))
+    fill_gammas(key, int(site), places, number, shape, drawn)
+    return drawn / rate
 
 
 def _draw_strength_precision(
@@ -166,24 +169,25 @@ def _draw_strength_precision(
         # Of this batch: those of rows seen before are integrated out.
         n_unused = data.n_rows * now.n_atoms - sums.n_strengths
         # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
-        unused = [
-            _draw_gamma(key, Site.INACTIVE_STRENGTHS, place, number, 0.5 * n, 0.5 * precision)
-            if n > 0
-            else 0.0
-            for place, n, precision in zip(
-                data.first_row, n_unused, now.strength_precision, strict=True
-            )
-        ]
+        some = n_unused > 0
+        unused = np.zeros(data.n_classes)
+        unused[some] = _draw_gammas(
+            key,
+            Site.INACTIVE_STRENGTHS,
+            data.first_row[some],
+            number,
+            0.5 * n_unused[some],
+            0.5 * now.strength_precision[some],
+        )
         n_strengths, square = n_strengths + n_unused, square + unused
-    posterior = conditionals.strength_precision_posterior(n_strengths, square, priors)
+    shape, rate = conditionals.strength_precision_posterior(n_strengths, square, priors)
+    # A class without a used atom says nothing about its strengths: under a vague prior the draw
+    # would be 0, so the value stays.
+    told = (n_strengths > 0) | (priors.strength_shape > SMALLEST_PROPER_SHAPE)
     drawn = now.strength_precision.copy()
-    for c, place in enumerate(data.first_row):
-        # A class without a used atom says nothing about its strengths: under a vague prior the
-        # draw would be 0, so the value stays.
-        if n_strengths[c] > 0 or priors.strength_shape > SMALLEST_PROPER_SHAPE:
-            drawn[c] = _draw_gamma(
-                key, Site.STRENGTH_PRECISION, place, number, posterior.shape[c], posterior.rate[c]
-            )
+    drawn[told] = _draw_gammas(
+        key, Site.STRENGTH_PRECISION, data.first_row[told], number, shape[told], rate[told]
+    )
     return drawn
 
 
@@ -209,8 +213,5 @@ def _draw_noise_precision(
             n_values.sum(keepdims=True), square, priors
         )
         places = np.zeros(1, dtype=np.int64)
-    drawn = [
-        _draw_gamma(key, Site.NOISE_PRECISION, place, number, shape, rate)
-        for place, shape, rate in zip(places, *posterior, strict=True)
-    ]
+    drawn = _draw_gammas(key, Site.NOISE_PRECISION, places, number, *posterior)
     return np.broadcast_to(drawn, data.n_classes).copy()

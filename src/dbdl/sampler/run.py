@@ -175,9 +175,8 @@ def run(
     return Chain(state, priors, Trace.from_records(records))
 
 
-def effective_number(count: NDArray[np.int64]) -> float:
-    """Exponential of the entropy of the atoms' shares of all uses; ``count`` (classes, atoms)."""
-    uses = count.sum(axis=0)
+def effective_number(uses: NDArray[np.int64]) -> float:
+    """Exponential of the entropy of the atoms' shares of all uses (n_atoms,)."""
     share = uses[uses > 0] / max(uses.sum(), 1)
     return float(np.exp(-(share * np.log(share)).sum()))
 
@@ -186,8 +185,8 @@ def _record(state: State, info: Info, data: Data) -> SweepRecord:
     n_rows = data.n_samples
     return SweepRecord(
         n_atoms=state.parameters.n_atoms,
-        effective_atoms=effective_number(info.sums.count),
-        mean_nonzero=float(info.sums.count.sum()) / n_rows,
+        effective_atoms=effective_number(info.sums.uses),
+        mean_nonzero=float(info.sums.uses.sum()) / n_rows,
         noise_precision=float(state.parameters.noise_precision.mean()),
         strength_precision=float(state.parameters.strength_precision.mean()),
         residual_square=float(info.sums.residual_square.sum()) / n_rows,
