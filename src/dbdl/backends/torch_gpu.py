@@ -45,7 +45,7 @@ DRAW_BLOCK = 256
 BYTES_AN_ENTRY = 30
 #: Atoms that one program of a sweep looks at. Short windows leave more of the work to products of
 #: matrices; long ones take fewer launches, which is what few rows wait for.
-SHORT_WINDOW, LONG_WINDOW, MANY_ROWS = 128, 512, 16_384
+SHORT_WINDOW, LONG_WINDOW, MANY_ROWS = 128, 256, 16_384
 #: Atoms drawn together by one product, and of these, the triangles inverted by substitution.
 ATOM_BLOCK, TRIANGLE = 384, 48
 #: Features of a row that one program holds.
