@@ -114,7 +114,7 @@ class TorchBackend:
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
         """Put rows and their class numbers on the device."""
         data = self.hold(place_rows(X, class_of_row, lambda rows: 0.0))
-        return replace(data, square=float(sum_of_squares(data.X)))
+        return replace(data, square=float(sum_of_squares(data.X, 1).sum()))
 
     def hold(self, data: Data) -> DeviceData:
         """Copy rows of NumPy's to the device."""
@@ -222,6 +222,7 @@ class TorchBackend:
                 behind = first + window
                 if behind < n_atoms:
                     matches[:, behind:].addmm_(changes, gram[first:behind, behind:], alpha=-1)
+        del residual, matches, changes  # the sums need room
         return codes, self._sums(data, codes, square)
 
     def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
@@ -364,7 +365,7 @@ class TorchBackend:
         if isinstance(prior.precision, np.ndarray) or prior.natural_mean is not None:
             return log_atoms(self.to_host(atoms), prior)
         n_atoms, n_features = atoms.shape
-        square = prior.precision * sum_of_squares(atoms)
+        square = prior.precision * sum_of_squares(atoms, 1).sum()
         return 0.5 * (n_atoms * n_features * (np.log(prior.precision) - LOG_2PI) - square)
 
     # ------------------------------------------------------------------------- what is published
@@ -465,10 +466,10 @@ def _along_diagonal(blocks: Tensor, width: int) -> Tensor:
     return blocks.as_strided((n_blocks * size // width, width, width), (width * rows, size, 1))
 
 
-def sum_of_squares(array: Tensor, dim: int | None = None) -> Tensor:
-    """Sum of squares in float64, without a copy in float64."""
-    norm: Tensor = torch.linalg.vector_norm(array, dim=dim, dtype=torch.float64)
-    return norm.square()
+def sum_of_squares(array: Tensor, dim: int) -> Tensor:
+    """Sums of squares along a dimension of a matrix, in float64, in parts that take little room."""
+    parts = [part.double().square().sum(dim=dim) for part in array.split(ROWS_TOGETHER)]
+    return torch.cat(parts) if dim == 1 else torch.stack(parts).sum(dim=0)
 
 
 def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
