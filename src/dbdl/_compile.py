@@ -44,3 +44,11 @@ def kernel(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any], 
 def inlined(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
     """Compile a function into each of its callers."""
     return kernel(rounding, forceinline=True)
+
+
+def pasted(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
+    """Compile a function as part of its one caller, whose rounding it must share.
+
+    Never compiled by itself, which saves time where functions are large and called once.
+    """
+    return kernel(rounding, inline="always")

@@ -85,6 +85,35 @@ def test_residual_norm_is_the_tolerance_and_the_codes_are_optimal_at_some_penalt
         assert_optimal(x[np.newaxis], atoms, code[np.newaxis], penalty, slack=1e-8)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_nonzero", [1, 4, 15])
+def test_the_path_ends_just_before_it_has_too_many_non_zeros(shape, n_nonzero):
+    X, atoms = correlated(*shape)
+    codes = lasso(X, atoms, n_nonzero=n_nonzero).toarray()
+    for row, code in zip(X, codes, strict=True):
+        used = code != 0
+        assert used.sum() == n_nonzero
+        correlation = np.abs(atoms @ (row - code @ atoms))
+        penalty = correlation[used].mean()
+        assert_optimal(row[None], atoms, code[None], penalty)
+        assert np.isclose(correlation[~used].max(), penalty)  # one more is about to join
+
+
+@pytest.mark.parametrize("n_nonzero", [30, 1000])
+def test_with_room_for_all_non_zeros_the_path_goes_to_its_end(n_nonzero):
+    X, atoms = correlated(20, 70, 30)
+    expected = lasso(X, atoms, penalty=0.0).toarray()
+    found = lasso(X, atoms, n_nonzero=n_nonzero).toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_copies_of_an_atom_do_not_count_as_one_more_non_zero():
+    X, atoms = correlated(20, 70, 30)
+    expected = lasso(X, atoms, n_nonzero=5).toarray()
+    found = lasso(X, np.vstack([atoms, atoms]), n_nonzero=5).toarray()
+    np.testing.assert_allclose(found[:, :70] + found[:, 70:], expected, atol=1e-9)
+
+
 def test_a_factor_gives_what_the_end_of_the_path_does():
     X, atoms = correlated(12, 30, 50)
     X[:4] = X[:4] @ np.linalg.pinv(atoms) @ atoms  # these can be met
@@ -219,7 +248,7 @@ def test_scale_of_the_rows_scales_the_codes():
     np.testing.assert_allclose(scaled.toarray() * 2.0**300, codes.toarray(), atol=1e-12)
 
 
-@pytest.mark.parametrize("rule", [{}, {"penalty": 1.0, "tol": 1.0}])
+@pytest.mark.parametrize("rule", [{}, {"penalty": 1.0, "tol": 1.0}, {"tol": 1.0, "n_nonzero": 2}])
 def test_exactly_one_rule_is_asked_for(rule):
     with pytest.raises(ValueError, match="exactly one"):
         lasso(np.eye(3), np.eye(3), **rule)
@@ -229,6 +258,11 @@ def test_exactly_one_rule_is_asked_for(rule):
 def test_rules_that_mean_nothing_are_refused(rule):
     with pytest.raises(ValueError, match="0 or more"):
         lasso(np.eye(3), np.eye(3), **rule)
+
+
+def test_a_code_without_room_for_an_atom_is_refused():
+    with pytest.raises(ValueError, match="1 or more"):
+        lasso(np.eye(3), np.eye(3), n_nonzero=0)
 
 
 def test_bad_arrays_are_refused_and_no_rows_give_no_codes():

@@ -125,6 +125,7 @@ def test_auto_chooses_the_number_of_nonzeros_with_the_least_held_out_loss(model)
     chosen = choice.coders[int(np.argmin(choice.log_loss))]
     assert (model.selection_, model.n_nonzero_, model.path_average_) == chosen
     assert {c.path_average for c in choice.coders} == {False, True}
+    assert {c.selection for c in choice.coders} == {"forward", "orthogonal", "lasso"}
     assert choice.n_rows == 60  # every row is left out once
     assert model.transform(make_cones()[0]).getnnz(axis=1).max() <= 2 * model.n_nonzero_
 
@@ -144,6 +145,21 @@ def test_a_path_average_is_the_mean_of_the_codes_along_the_path(problem, new_row
     ]
     expected = sum(model.transform(new_rows[0]).toarray() for model in plain) / len(plain)
     np.testing.assert_allclose(averaged.transform(new_rows[0]).toarray(), expected, atol=1e-12)
+
+
+def test_codes_of_the_lasso_have_at_most_so_many_non_zeros_and_a_row_alone_has_the_same(
+    problem, new_rows
+):
+    model = DBDLClassifier(selection="lasso", n_nonzero=3, **QUICK).fit(*problem)
+    codes = model.transform(new_rows[0])
+    assert codes[:, : len(model.chains_[0].atoms)].getnnz(axis=1).max() == 3
+    np.testing.assert_array_equal(model.transform(new_rows[0][:1]).toarray(), codes[:1].toarray())
+    assert "lasso" in str(model._coder())
+
+
+def test_codes_of_the_lasso_cannot_be_averaged(problem):
+    with pytest.raises(ValueError, match=r"never averaged.*path_average=False"):
+        DBDLClassifier(selection="lasso", path_average=True, **QUICK).fit(*problem)
 
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
@@ -166,9 +182,11 @@ def test_every_classifier_and_scan_learns(problem, classifier, scan):
         {"n_initial_atoms": 15},
         {"normalize": False, "noise_precision": 1e3},
         {"selection": "orthogonal"},
+        {"selection": "lasso"},
+        {"selection": "lasso", "n_nonzero": 3, "normalize": False, "noise_precision": 1e3},
         {"path_average": True},
     ],
-    ids=lambda s: next(iter(s)),
+    ids=lambda s: " ".join(map(str, s.items())),
 )
 def test_every_setting_learns(problem, settings):
     model = DBDLClassifier(**{**QUICK, **settings}).fit(*problem)

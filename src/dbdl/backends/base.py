@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._threads import block_slices, run_blocks
+from dbdl.coding.lasso import lasso
 from dbdl.coding.omp import Selection, encode, gram_matrix
 from dbdl.draws import Key, fill_logit_betas
 from dbdl.model import conditionals
@@ -188,6 +189,11 @@ class Backend(Protocol):
     ) -> Paths:
         """Greedy paths of new rows over published atoms, as `dbdl.coding.omp.encode`."""
 
+    def follow_lasso(
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
+    ) -> list[csr_matrix]:
+        """Codes of new rows, for each number of non-zeros, as `dbdl.coding.lasso.lasso`."""
+
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
@@ -314,6 +320,12 @@ class HostBackend:
             gram = gram_matrix(atoms, self.n_threads)
         return encode(X, atoms, gram, lengths, selection, None, self.n_threads)
 
+    def follow_lasso(
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
+    ) -> list[csr_matrix]:
+        """Codes of new rows, for each number of non-zeros."""
+        return follow_lasso(X, atoms, gram, lengths, self.n_threads)
+
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
@@ -346,6 +358,15 @@ class HostBackend:
     def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
         """Return the codes: they are where they should be."""
         return codes
+
+
+def follow_lasso(
+    X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], n_threads: int
+) -> list[csr_matrix]:
+    """Codes of rows along the lasso's path, for each number of non-zeros."""
+    if gram is None:
+        gram = gram_matrix(atoms.astype(np.float64, copy=False), n_threads)
+    return [lasso(X, atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
 
 
 def parameters_to_host(parameters: Parameters, backend: Backend) -> Parameters:

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from dbdl._threads import block_slices
 from dbdl.backends import triton_kernels as kernels
-from dbdl.backends.base import Data, DeviceMemoryError, place_rows
+from dbdl.backends.base import Data, DeviceMemoryError, follow_lasso, place_rows
 from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
 from dbdl.draws import Key, Site
 from dbdl.model.codes import Scan
@@ -382,6 +382,12 @@ class TorchBackend:
         with self._here(), exact_products():
             dictionary = self.put(atoms)
             return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, selection)
+
+    def follow_lasso(
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
+    ) -> list[csr_matrix]:
+        """Codes of new rows, for each number of non-zeros; on the host."""
+        return follow_lasso(X, atoms, gram, lengths, self.n_threads)
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float

@@ -30,7 +30,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
-from dbdl._compile import REORDERED, inlined, kernel
+from dbdl._compile import REORDERED, kernel, pasted
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
 from dbdl.coding.omp import (
     OVERFLOW,
@@ -80,8 +80,10 @@ def lasso(
     gram: ArrayLike | None = None,
     factor: SharedFactor | None = None,
     n_threads: int = 1,
+    *,
+    n_nonzero: int | None = None,
 ) -> csr_matrix:
-    r"""Code rows by the lasso, with a given penalty or a given residual.
+    r"""Code rows by the lasso, with a given penalty, residual or number of non-zeros.
 
     With ``penalty`` the code of a row :math:`x` over the atoms :math:`D` is
 
@@ -90,6 +92,9 @@ def lasso(
     and with ``tol``
 
     .. math:: \arg\min_a \|a\|_1 \quad\text{subject to}\quad \|x - a D\|_2 \le \text{tol}.
+
+    With ``n_nonzero`` the penalty falls until one more atom than that would join, for every row
+    by itself: the code is the last of the row's path before it has more non-zeros.
 
     Parameters
     ----------
@@ -111,6 +116,8 @@ def lasso(
         Of the Gram matrix. With it, rows that cannot meet ``tol`` are coded at once.
     n_threads : int, default=1
         Number of threads. Any number gives the same bits.
+    n_nonzero : int, optional
+        Largest number of non-zeros of a row, 1 or more.
 
     Returns
     -------
@@ -124,7 +131,7 @@ def lasso(
     >>> lasso([[3.0, 0.0, -1.0]], np.eye(3), penalty=0.5).toarray()
     array([[ 2.5,  0. , -0.5]])
     """
-    _check_rule(penalty, tol)
+    _check_rule(penalty, tol, n_nonzero)
     rows, dictionary = _as_matrix(X, "X"), _as_matrix(atoms, "atoms")
     if rows.shape[1] != dictionary.shape[1]:
         raise ValueError(
@@ -146,7 +153,8 @@ def lasso(
         -1.0 if penalty is None else float(penalty),
         -1.0 if tol is None else float(tol),
         dependence,
-        min(dictionary.shape),
+        min(dictionary.shape) if n_nonzero is None else min(*dictionary.shape, n_nonzero + 1),
+        min(dictionary.shape) if n_nonzero is None else n_nonzero,
     )
 
     def code(block: slice) -> csr_matrix:
@@ -206,12 +214,15 @@ class SharedFactor(NamedTuple):
         return codes, np.einsum("ji,ji->i", part, part)
 
 
-def _check_rule(penalty: float | None, tol: float | None) -> None:
-    if (penalty is None) == (tol is None):
+def _check_rule(penalty: float | None, tol: float | None, n_nonzero: int | None) -> None:
+    if [penalty, tol, n_nonzero].count(None) != 2:
         raise ValueError(
-            f"penalty is {penalty!r} and tol is {tol!r}. Expected exactly one of them. Pass the "
-            "weight of the absolute coefficients, or the norm of the residual."
+            f"penalty is {penalty!r}, tol is {tol!r} and n_nonzero is {n_nonzero!r}. Expected "
+            "exactly one of them. Pass the weight of the absolute coefficients, the norm of the "
+            "residual, or the number of non-zeros."
         )
+    if n_nonzero is not None and n_nonzero < 1:
+        raise ValueError(f"n_nonzero is {n_nonzero!r}. Expected a number of 1 or more.")
     value, name = (tol, "tol") if penalty is None else (penalty, "penalty")
     if value is not None and not 0 <= value < np.inf:
         raise ValueError(f"{name} is {value!r}. Expected a finite number of 0 or more.")
@@ -254,7 +265,8 @@ class _Problem(NamedTuple):
     penalty: float  # negative: none
     tol: float  # negative: none
     dependence: float
-    most_members: int
+    most_members: int  # that there is room for
+    n_nonzero: int  # that are wanted: the path ends before one more joins
 
 
 class _Path(NamedTuple):
@@ -332,7 +344,7 @@ def _follow_all(
     return complete
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _follow(
     start: Array,
     square: float,
@@ -451,7 +463,7 @@ def _bar_members(path: Any, watch: Any, n: int, n_watched: int) -> None:
             watch.barred[place] = np.inf
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _walk(
     start: Array,
     square: float,
@@ -505,6 +517,9 @@ def _walk(
             k = watch.atom[joining]
             watch.barred[joining] = np.inf
             more = _join(k, np.sign(watch.correlation[joining]), start, problem, path, n)
+            if more > problem.n_nonzero:
+                _set_code(path, n, now)
+                return n, now, True, n_watched
             if more > n:  # copies of a member do not join, and many would use up every stretch
                 _fill_row(problem, path, watch, n, n_watched)
                 n_steps += 1
@@ -533,7 +548,7 @@ def _best(correlation: Array) -> int:
     return best
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _join(k: int, sign: float, start: Array, problem: Any, path: Any, n: int) -> int:
     """Add atom k to the members and a row to the factor, unless it depends on the members."""
     row, own = path.trial, problem.gram[k]
@@ -564,7 +579,7 @@ def _join(k: int, sign: float, start: Array, problem: Any, path: Any, n: int) ->
     return n + 1
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _leave(gone: int, path: Any, watch: Any, n: int) -> int:
     """Take member number ``gone`` out, and bring the factor back to lower form by rotations."""
     free = watch.slot[gone]
@@ -594,7 +609,7 @@ def _leave(gone: int, path: Any, watch: Any, n: int) -> int:
     return n - 1
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _set_code(path: Any, n: int, penalty: float) -> None:
     """Code at a penalty, from the factor.
 
@@ -606,7 +621,7 @@ def _set_code(path: Any, n: int, penalty: float) -> None:
     _solve_back(path.factor, path.code, n)
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _solve_back(factor: Array, values: Array, n: int) -> None:
     """Solve L' x = values in place."""
     for j in range(n - 1, -1, -1):
@@ -617,7 +632,7 @@ def _solve_back(factor: Array, values: Array, n: int) -> None:
         values[j] = value / factor[j, j]
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _sum_rows(gram: Array, member: Array, weights: Array, n: int, out: Array) -> None:
     """``weights @ gram[member]``, eight rows at a time: the sum is then written once for eight."""
     out[:] = 0
@@ -642,7 +657,7 @@ def _sum_rows(gram: Array, member: Array, weights: Array, n: int, out: Array) ->
             out[k] += weight * row[k]
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _next_to_join(watch: Any, now: float, n_watched: int) -> Any:
     """How far the penalty falls until an atom's correlation meets it, and whose in the list."""
     correlation, change = watch.correlation[:n_watched], watch.change[:n_watched]
@@ -661,7 +676,7 @@ def _next_to_join(watch: Any, now: float, n_watched: int) -> Any:
     return least, which
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _next_to_leave(path: Any, n: int) -> Any:
     """How far the penalty falls until a coefficient is zero, and whose."""
     least, which = np.inf, -1
@@ -673,7 +688,7 @@ def _next_to_leave(path: Any, n: int) -> Any:
     return least, which
 
 
-@inlined(REORDERED)
+@pasted(REORDERED)
 def _penalty_at(tol: float, square: float, path: Any, n: int) -> float:
     """Penalty at which these members leave a residual of norm ``tol``; 0 where they cannot."""
     left, slope = square, 0.0

@@ -60,7 +60,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         \pi^c_k \sim \mathrm{Beta}(a_o/K, b_o (K-1)/K)
 
     with Gaussian atoms and noise and Gamma priors on the precisions, by Gibbs sampling. A new
-    row is coded over the atoms by matching pursuit, and its code is classified linearly.
+    row is coded over the atoms by matching pursuit or the lasso, and its code is classified
+    linearly.
 
     Parameters
     ----------
@@ -76,13 +77,15 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     n_nonzero : int or "auto", default="auto"
         Non-zeros of the code of a new row. "auto" chooses it on training rows that short pilot
         chains never saw (see ``held_out_``); an integer fixes it.
-    selection : {"auto", "forward", "orthogonal"}, default="auto"
-        Rule of matching pursuit: the atom that lowers the residual most once projected
-        ("forward"), or the textbook rule; "auto" chooses on the same held-out rows.
+    selection : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
+        How the atoms of a code are found: by matching pursuit, where the next atom is the one that
+        lowers the residual most once projected ("forward") or that of the textbook
+        ("orthogonal"); or along the path of the lasso, which ends before it has more than
+        ``n_nonzero`` atoms and shrinks all coefficients. "auto" chooses on the same held-out rows.
     path_average : bool or "auto", default="auto"
         Whether the code of a new row is the mean of its codes along the greedy path, from a
         quarter of ``n_nonzero`` on, which shrinks the coefficients of the atoms chosen last;
-        "auto" chooses on the same held-out rows.
+        "auto" chooses on the same held-out rows. Codes of the lasso are never averaged.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
         How the label atoms are found: ridge regression of the labels on the training codes of
         the chain; ridge on training rows coded anew like new rows; by the same Bayesian model
@@ -162,7 +165,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     n_atoms_ : int
         Number of atoms over all chains.
     n_nonzero_, selection_, path_average_ : int, str, bool
-        Number of non-zeros and rule of matching pursuit in use, and whether its path is averaged.
+        Number of non-zeros and rule that finds them in use, and whether its path is averaged.
     temperature_ : float
         Of the softmax of `predict_proba`, fitted on held-out rows.
     held_out_ : HeldOutChoice or None
@@ -200,7 +203,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
         "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "selection": [StrOptions({"auto", "forward", "orthogonal"})],
+        "selection": [StrOptions({"auto", *SELECTIONS})],
         "path_average": [StrOptions({"auto"}), "boolean"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [Interval(Real, 0, None, closed="neither")],
@@ -518,6 +521,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             lengths = [self._fixed_n_nonzero(n_features)]
         rules: tuple[Any, ...] = (self.selection,) if self.selection != "auto" else SELECTIONS
         means = (False, True) if self.path_average == "auto" else (bool(self.path_average),)
+        if self.selection == "lasso" and False not in means:
+            raise ValueError(
+                "path_average=True with selection='lasso', whose codes are never averaged. Use "
+                "path_average=False or 'auto', or another selection."
+            )
         return every_coder(lengths, rules, means)
 
     @by_blocks

@@ -23,6 +23,7 @@ from dbdl.learn.ensemble import (
     learn_member,
     publish_member,
 )
+from dbdl.learn.held_out import SELECTIONS
 from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
 from dbdl.rows.lazy import in_memory
 
@@ -49,8 +50,8 @@ class BetaProcessDictionary(DictionaryEstimator):
     n_nonzero : int or "auto", default="auto"
         Non-zeros of the code of a new row; "auto" takes the number of atoms that a training row
         uses at the end of the chain, on average.
-    selection : {"forward", "orthogonal"}, default="forward"
-        Rule of matching pursuit.
+    selection : {"forward", "orthogonal", "lasso"}, default="forward"
+        How the atoms of a code are found: see `DBDLClassifier`.
     scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
 atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
 n_atom_draws, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
@@ -85,7 +86,7 @@ random_state, verbose
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CHAIN_CONSTRAINTS,
-        "selection": [StrOptions({"forward", "orthogonal"})],
+        "selection": [StrOptions(set(SELECTIONS))],
     }
 
     def __init__(

@@ -123,5 +123,8 @@ def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tup
 
 
 def coder_name(coder: Coder) -> str:
-    """Short name: F28 for forward selection with 28 non-zeros, O28m for a textbook path's mean."""
+    """Short name: F28 for forward selection with 28 non-zeros, O28m for a textbook path's mean.
+
+    L28 is the lasso's path up to 28.
+    """
     return f"{coder.selection[0].upper()}{coder.n_nonzero}{'m' * coder.path_average}"

@@ -137,10 +137,14 @@ class Member:
 def encode_rows(
     X: Floats, atoms: Floats, gram: Floats | None, coders: Sequence[Coder], backend: Backend
 ) -> list[csr_matrix]:
-    """Codes of rows by each coder; coders of one selection rule share a greedy pass."""
+    """Codes of rows by each coder; coders of one rule of matching pursuit share a pass."""
     codes: dict[Coder, csr_matrix] = {}
     for selection in {coder.selection: None for coder in coders}:
         own = [coder for coder in coders if coder.selection == selection]
+        if selection == "lasso":
+            numbers = [min(coder.n_nonzero, *atoms.shape) for coder in own]
+            codes.update(zip(own, backend.follow_lasso(X, atoms, gram, numbers), strict=True))
+            continue
         lengths = sorted({n for coder in own for n in coder.lengths})
         clipped = [min(n, *atoms.shape) for n in lengths]
         pursuit = backend.pursue(X, atoms, gram, clipped, selection)

@@ -3,8 +3,8 @@
 Three quarters of the training rows start as atoms themselves, so training rows re-encoded over
 the dictionary say nothing about new rows. Short pilot chains leave a part of the rows out
 entirely; those rows choose the number of non-zeros, which decides more than any other
-parameter, and the temperature of the probabilities. A greedy path holds the codes of every
-smaller number of non-zeros, so one pass scores them all.
+parameter, the rule that finds them, and the temperature of the probabilities. A greedy path holds
+the codes of every smaller number of non-zeros, so one pass scores them all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,10 @@ Classes = NDArray[np.int64]
 LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
 #: A mean along the path starts at this part of its length.
 PATH_START = 0.25
-#: Rules of matching pursuit that are tried.
-SELECTIONS: tuple[Selection, ...] = ("forward", "orthogonal")
+#: How the atoms of a code are found: by a rule of matching pursuit, or along the lasso's path.
+Rule = Selection | Literal["lasso"]
+#: Rules that are tried.
+SELECTIONS: tuple[Rule, ...] = ("forward", "orthogonal", "lasso")
 
 
 def lengths_for(n_features: int) -> list[int]:
@@ -40,13 +42,14 @@ def lengths_for(n_features: int) -> list[int]:
 
 
 class Coder(NamedTuple):
-    """A rule of matching pursuit, its number of non-zeros, and whether its path is averaged.
+    """A rule that selects atoms, its number of non-zeros, and whether its path is averaged.
 
     The last atoms of a greedy path have the least certain coefficients. The mean of the codes
-    along the path, from a quarter of its length on, shrinks them towards zero, at no cost.
+    along the path, from a quarter of its length on, shrinks them towards zero, at no cost. The
+    lasso shrinks all coefficients by itself.
     """
 
-    selection: Selection
+    selection: Rule
     n_nonzero: int
     path_average: bool = False
 
@@ -58,14 +61,27 @@ class Coder(NamedTuple):
         start = PATH_START * self.n_nonzero
         return (*(n for n in LENGTHS if start <= n < self.n_nonzero), self.n_nonzero)
 
+    def __str__(self) -> str:
+        if self.selection == "lasso":
+            return "the lasso's path"
+        return f"{self.selection} pursuit{', averaged along its path' * self.path_average}"
+
 
 def every_coder(
     lengths: Sequence[int],
-    selections: Sequence[Selection] = SELECTIONS,
+    selections: Sequence[Rule] = SELECTIONS,
     path_averages: Sequence[bool] = (False, True),
 ) -> list[Coder]:
-    """Return all coders that may be chosen; of equal losses the first is taken."""
-    return [Coder(*choice) for choice in product(selections, lengths, path_averages)]
+    """Return all coders that may be chosen; of equal losses the first is taken.
+
+    Codes along the lasso's path change slowly, and each length costs a path of its own: every
+    second length is tried.
+    """
+    greedy = [rule for rule in selections if rule != "lasso"]
+    coders = [Coder(*choice) for choice in product(greedy, lengths, path_averages)]
+    if "lasso" in selections and False in path_averages:
+        coders += [Coder("lasso", n) for n in lengths[1::2] or lengths]
+    return coders
 
 
 class Fold(NamedTuple):

@@ -44,7 +44,7 @@ def summary_section(subject: Subject) -> str:
         (
             "Atoms a row",
             f"{model.n_nonzero_}",
-            f"{model.selection_} pursuit{', averaged along its path' * model.path_average_}",
+            str(model._coder()),
         ),
     ]
     if len(chains) > 1:

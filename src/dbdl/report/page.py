@@ -218,7 +218,7 @@ def settings_section(subject: Subject) -> str:
         rows.append([Cell(f"<code>{text(name)}</code>", name), Cell(shown, text(value) or " ")])
     chosen = (
         f"<p>Chosen on training rows that short chains did not see: {model.n_nonzero_} non-zeros, "
-        f"{text(model.selection_)} pursuit, temperature {model.temperature_:.3g}. Parameters in "
+        f"{text(model._coder())}, temperature {model.temperature_:.3g}. Parameters in "
         "bold differ from the defaults.</p>"
     )
     return chosen + folded("Parameters", table("Parameters", ["parameter", "value"], rows))

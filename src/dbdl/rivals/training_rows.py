@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.backends import NumbaBackend
-from dbdl.coding.omp import Selection, encode, gram_matrix
+from dbdl.coding.omp import Selection, gram_matrix
 from dbdl.draws import make_key
 from dbdl.learn.ensemble import PILOT_FOLDS, PILOT_ROWS, encode_rows
 from dbdl.learn.held_out import (
@@ -21,6 +21,7 @@ from dbdl.learn.held_out import (
     Coder,
     Fold,
     HeldOutChoice,
+    Rule,
     choose,
     every_coder,
     lengths_for,
@@ -54,11 +55,8 @@ class TrainingRowsModel:
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Sum of the coefficients over each class's rows."""
-        length = min(self.coder.n_nonzero, *self.atoms.shape)
-        pursuit = encode(
-            X, self.atoms, self.gram, [length], self.coder.selection, n_threads=n_threads
-        )
-        codes = pursuit.to_csr([0], len(self.atoms)).astype(np.float64)
+        (codes,) = encode_rows(X, self.atoms, self.gram, [self.coder], NumbaBackend(n_threads))
+        codes = codes.astype(np.float64)
         scores: NDArray[np.float64] = codes @ one_hot(self.class_of_atom, self.n_classes)
         return scores
 
@@ -320,8 +318,8 @@ class RandomRowsClassifier(RivalClassifier):
         class, with replacement. Copies are dropped; with 1.5, 78 % of the rows are in a member.
     n_nonzero : int or "auto", default="auto"
         :math:`k`; at most the number of atoms or features.
-    selection : {"auto", "forward", "orthogonal"}, default="auto"
-        Rule of matching pursuit.
+    selection : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
+        How the atoms of a code are found: by matching pursuit, or along the path of the lasso.
     penalty : float, default=0.1
         :math:`\lambda`.
     calibrate : bool, default=True
@@ -367,7 +365,7 @@ class RandomRowsClassifier(RivalClassifier):
         "n_members": [Interval(Integral, 1, None, closed="left")],
         "initial_ratio": [None, Interval(Real, 0, None, closed="neither")],
         "n_nonzero": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "selection": [StrOptions({"auto", "orthogonal", "forward"})],
+        "selection": [StrOptions({"auto", *SELECTIONS})],
         "penalty": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -378,7 +376,7 @@ class RandomRowsClassifier(RivalClassifier):
         n_members: int = 1,
         initial_ratio: float | None = None,
         n_nonzero: int | Literal["auto"] = "auto",
-        selection: Selection | Literal["auto"] = "auto",
+        selection: Rule | Literal["auto"] = "auto",
         penalty: float = 0.1,
         calibrate: bool = True,
         normalize: bool = True,
