@@ -398,7 +398,10 @@ def test_a_process_killed_again_and_again_ends_with_the_same_bits(folder):
 # ------------------------------------------------------------------------------------- warm start
 
 
-def test_more_sweeps_go_on_from_the_last_states(expected, monkeypatch):
+def test_more_sweeps_go_on_from_the_last_states(monkeypatch):
+    for module in ("ensemble", "resume"):  # pilot chains no longer than the first fit's
+        monkeypatch.setattr(f"dbdl.learn.{module}.PILOT_SWEEPS", 3)
+    expected = bits_of(make().fit(X, Y))
     model = make(n_sweeps=3, warm_start=True).fit(X, Y)
     assert bits_of(model) == bits_of(make(n_sweeps=3).fit(X, Y))
     monkeypatch.setattr("dbdl.estimators.classifier.choose_on_held_out_rows", None)
@@ -417,7 +420,7 @@ def _counted(calls, name):
 
 
 @pytest.mark.parametrize("n_sweeps", [1, 2])
-def test_so_few_sweeps_that_the_choice_hangs_on_them_start_again(expected, n_sweeps):
+def test_a_choice_that_hangs_on_the_number_of_sweeps_is_made_again(expected, n_sweeps):
     model = make(n_sweeps=n_sweeps, warm_start=True).fit(X, Y)
     assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
 

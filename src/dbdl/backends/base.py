@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,9 @@ class Backend(Protocol):
     Codes, atoms, sums for the atoms and selection probabilities are the backend's own arrays,
     wherever they live: the sampler only hands them back. `UsageSums` are NumPy's.
     """
+
+    #: Whether the lasso's path is followed where the rest is done.
+    has_lasso: ClassVar[bool]
 
     @property
     def n_threads(self) -> int:
@@ -233,6 +236,8 @@ class HostBackend:
     block_rows : int
         Rows summed together, a multiple of 32; results depend on it, by rounding alone.
     """
+
+    has_lasso: ClassVar[bool] = True
 
     n_threads: int = 1
     block_rows: int = SUM_ROWS

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -105,6 +105,8 @@ class TorchBackend:
     device : str
         A device of PyTorch: "cuda", "cuda:1"; "cpu" runs the kernels in Triton's interpreter.
     """
+
+    has_lasso: ClassVar[bool] = False
 
     n_threads: int = 1
     device: str = "cuda"

@@ -81,7 +81,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         How the atoms of a code are found: by matching pursuit, where the next atom is the one that
         lowers the residual most once projected ("forward") or that of the textbook
         ("orthogonal"); or along the path of the lasso, which ends before it has more than
-        ``n_nonzero`` atoms and shrinks all coefficients. "auto" chooses on the same held-out rows.
+        ``n_nonzero`` atoms and shrinks all coefficients. "auto" chooses on the same held-out rows;
+        on a GPU it chooses among the first two, since the lasso's path is followed on the CPU.
     path_average : bool or "auto", default="auto"
         Whether the code of a new row is the mean of its codes along the greedy path, from a
         quarter of ``n_nonzero`` on, which shrinks the coefficients of the atoms chosen last;
@@ -519,7 +520,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             lengths = lengths_for(n_features)
         else:
             lengths = [self._fixed_n_nonzero(n_features)]
-        rules: tuple[Any, ...] = (self.selection,) if self.selection != "auto" else SELECTIONS
+        rules: tuple[Any, ...] = (self.selection,)
+        if self.selection == "auto":
+            has_lasso = self._backend().has_lasso
+            rules = tuple(rule for rule in SELECTIONS if rule != "lasso" or has_lasso)
         means = (False, True) if self.path_average == "auto" else (bool(self.path_average),)
         if self.selection == "lasso" and False not in means:
             raise ValueError(

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -38,15 +39,15 @@ Classes = NDArray[np.int64]
 LabelKind = Literal["ridge", "recoded", "gibbs", "joint"]
 OnSweep = Callable[[SweepRecord], None]
 
-#: Pilot chains: sweeps, folds, and rows at most. Three sweeps choose as 35 do.
-PILOT_SWEEPS = 3
+#: Pilot chains: sweeps, folds, and rows at most. They are as long as the chains they choose for:
+#: atoms go on changing, and short chains choose fewer non-zeros than long ones need.
+PILOT_SWEEPS = 35
 PILOT_FOLDS = 5
 PILOT_ROWS = 4000
-#: Pilot chains a fold at most. Few rows make a noisy choice and cheap chains; with many rows, two
-#: chains that share a fold say enough.
-PILOT_CHAINS = 5
-FEW_ROWS = 600
-PILOT_CHAINS_OF_MANY_ROWS = 2
+#: Pilot chains a fold at most: two that share a fold say enough.
+PILOT_CHAINS = 2
+#: Folds that are left out of more than so many rows.
+FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 2
 #: Chains that share a GPU or a cluster: while one waits for the host, the others use it.
 LANES_OF_A_DEVICE = 5
 #: Number of the first chain's key: those before belong to folds and pilot chains.
@@ -292,7 +293,9 @@ LearnPart = Callable[
 
 def _pilot_folds(task: Task) -> list[Fold]:
     key = make_key(task.seed)
-    return list(stratified_folds(key, task.class_of_row, PILOT_FOLDS, PILOT_ROWS))
+    folds = stratified_folds(key, task.class_of_row, PILOT_FOLDS, PILOT_ROWS)
+    few = len(task.class_of_row) <= FEW_ROWS
+    return list(islice(folds, None if few else FOLDS_OF_MANY_ROWS))
 
 
 def _pilot_rows(task: Task) -> NDArray[np.int64]:
@@ -311,8 +314,7 @@ def score_left_out_rows(
     folds = _pilot_folds(task)
     if not folds:
         return None
-    few = len(task.class_of_row) <= FEW_ROWS
-    n_chains = min(task.n_chains, PILOT_CHAINS if few else PILOT_CHAINS_OF_MANY_ROWS)
+    n_chains = min(task.n_chains, PILOT_CHAINS)
     runs = [(number, chain) for number in range(len(folds)) for chain in range(n_chains)]
 
     def score(run: tuple[int, int]) -> list[NDArray[np.float64]]:

@@ -473,9 +473,12 @@ def open_keeper(
                 "warm_start=True goes on with the same data and parameters, but "
                 f"{'; '.join(found)}. Only n_sweeps may grow. Use warm_start=False to start again."
             )
-        if _may_grow(memory.identity, identity) or memory.identity.n_sweeps > identity.n_sweeps:
-            choice, snapshots = memory.choice, dict(enumerate(memory.snapshots))
-        if memory.identity.n_sweeps > identity.n_sweeps:
+        ahead = memory.identity.n_sweeps > identity.n_sweeps
+        if ahead or _may_grow(memory.identity, identity):
+            snapshots = dict(enumerate(memory.snapshots))
+        if ahead or _same_pilots(memory.identity, identity):
+            choice = memory.choice
+        if ahead:
             return Keeper(identity, choice, every, None, snapshots, warm_start)
     if path is None:
         return Keeper(identity, choice, every, None, snapshots, warm_start)
@@ -490,7 +493,7 @@ def open_keeper(
     if found := differences(_with_sweeps(old, identity) if grown else old, identity):
         raise CheckpointError(f"{folder.path} is of another fit: {'; '.join(found)}. {WHAT_TO_DO}")
     folder.check_chains()
-    choice = stored_choice or choice
+    choice = (stored_choice if _same_pilots(old, identity) else None) or choice
     if old != identity:
         folder.write_fit(identity, choice)
     return Keeper(identity, choice, every, folder, snapshots, warm_start)
@@ -504,7 +507,12 @@ def _with_sweeps(old: Identity, new: Identity) -> Identity:
     return replace(old, parameters={**old.parameters, "n_sweeps": new.parameters["n_sweeps"]})
 
 
+def _same_pilots(old: Identity, new: Identity) -> bool:
+    """Whether pilot chains have as many sweeps, and so choose the same."""
+    return min(old.n_sweeps, PILOT_SWEEPS) == min(new.n_sweeps, PILOT_SWEEPS)
+
+
 def _may_grow(old: Identity, new: Identity) -> bool:
-    """Whether chains may go on: what pilot chains choose must not depend on the sweeps."""
-    n_sweeps = old.n_sweeps
-    return n_sweeps == new.n_sweeps or PILOT_SWEEPS <= n_sweeps < new.n_sweeps
+    """Whether chains may go on. Those with labels appended depend on what pilot chains choose."""
+    free = old.parameters.get("classifier") != "joint" or _same_pilots(old, new)
+    return free and old.n_sweeps <= new.n_sweeps
