@@ -217,7 +217,7 @@ def test_out_of_memory_says_which_size_would_fit():
     from dbdl.backends.torch_gpu import what_would_fit
 
     message = what_would_fit("cuda:0", free=3 * 2**30, total=8 * 2**30)
-    assert "3.0 of 8.0 GiB" in message and "107,374 rows with 1000 atoms" in message
+    assert "3.0 of 8.0 GiB" in message and "161,061 rows with 1000 atoms" in message
 
 
 @on_device
@@ -239,15 +239,26 @@ def test_tf32_of_the_user_is_put_aside_and_put_back():
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 def test_the_estimator_gives_the_same_classes_on_the_gpu():
     problem = make_problem(120, 20, 30, n_classes=4, seed=5)
+    settings = {"selection": "forward", "n_chains": 2, "n_sweeps": 5, "random_state": 0}
     cpu, gpu = (
-        DBDLClassifier(device=device, n_chains=2, n_sweeps=5, random_state=0).fit(
-            problem.X, problem.class_of_row
-        )
+        DBDLClassifier(device=device, **settings).fit(problem.X, problem.class_of_row)
         for device in ("cpu", "cuda")
     )
     np.testing.assert_allclose(
         gpu.decision_function(problem.X), cpu.decision_function(problem.X), atol=1e-6
     )
+
+
+@on_device
+def test_the_path_of_the_lasso_is_followed_on_the_host():
+    problem = make_problem(20, 12, 25, seed=2)
+    arguments = (problem.X, problem.parameters.atoms, None, [3, 6])
+    expected, found = (
+        backend.follow_lasso(*arguments) for backend in (NumbaBackend(), device_backend())
+    )
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(b.toarray(), a.toarray())
+    assert not device_backend().has_lasso
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")

@@ -42,7 +42,7 @@ from dbdl.model.statistics import AtomSums, UsageSums
 #: Pairs of features, and atoms, that one program draws for.
 DRAW_BLOCK = 256
 #: Memory of a chain for each row and atom, as measured at 200,000 rows and 2,000 atoms in float32.
-BYTES_AN_ENTRY = 30
+BYTES_AN_ENTRY = 20
 #: Atoms that one program of a sweep looks at. Short windows leave more of the work to products of
 #: matrices; long ones take fewer launches, which is what few rows wait for.
 SHORT_WINDOW, LONG_WINDOW, MANY_ROWS = 128, 256, 16_384
