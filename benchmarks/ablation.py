@@ -11,6 +11,7 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -59,9 +60,11 @@ def rows(n_features: int) -> list[Row]:
     then("label atoms by ridge on the training codes", labels=LabelSettings("ridge"))
     then("ten non-zeros at the start, not fifty", n_start_nonzero=10)
     then("forward selection in the coder", coders=[Coder("forward", 50)])
-    plain = every_coder(lengths, path_averages=[False])
+    greedy: Any = ("forward", "orthogonal")
+    plain = every_coder(lengths, greedy, path_averages=[False])
     then("rule and number of non-zeros chosen on held-out rows", coders=plain)
-    then("means along the greedy path among them", coders=every_coder(lengths))
+    then("means along the greedy path among them", coders=every_coder(lengths, greedy))
+    then("the lasso's path among them", coders=every_coder(lengths))
     then("five chains: the defaults", chains=5)
     return table
 

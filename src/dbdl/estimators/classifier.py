@@ -75,7 +75,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     n_initial_atoms : int, default=None
         Number of atoms at the start, drawn without replacement; wins over ``initial_ratio``.
     n_nonzero : int or "auto", default="auto"
-        Non-zeros of the code of a new row. "auto" chooses it on training rows that short pilot
+        Non-zeros of the code of a new row. "auto" chooses it on training rows that pilot
         chains never saw (see ``held_out_``); an integer fixes it.
     selection : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
         How the atoms of a code are found: by matching pursuit, where the next atom is the one that
@@ -381,7 +381,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         badly become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
 
         The coder and the temperature are chosen on the rows of the batch before they are learned,
-        or, where it brings new classes, on rows left out by short pilot chains; what earlier
+        or, where it brings new classes, on rows left out by pilot chains; what earlier
         batches said counts half at each batch.
 
         Parameters

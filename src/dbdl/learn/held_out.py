@@ -1,7 +1,7 @@
 """Choices made on rows that a dictionary never saw, and calibrated probabilities.
 
 Three quarters of the training rows start as atoms themselves, so training rows re-encoded over
-the dictionary say nothing about new rows. Short pilot chains leave a part of the rows out
+the dictionary say nothing about new rows. Pilot chains leave a part of the rows out
 entirely; those rows choose the number of non-zeros, which decides more than any other
 parameter, the rule that finds them, and the temperature of the probabilities. A greedy path holds
 the codes of every smaller number of non-zeros, so one pass scores them all.

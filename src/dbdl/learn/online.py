@@ -559,7 +559,7 @@ def choose_on_left_out_rows(
     forgetting: float,
     n_threads: int,
 ) -> HeldOutChoice | None:
-    """Score rows of a batch left out by short pilot chains that go on from the present ones.
+    """Score rows of a batch left out by pilot chains that go on from the present ones.
 
     Returns None where there are too few rows, or none can be left out.
     """

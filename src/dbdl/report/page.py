@@ -217,7 +217,7 @@ def settings_section(subject: Subject) -> str:
         shown = f"<b>{text(value)}</b>" if changed else text(value)
         rows.append([Cell(f"<code>{text(name)}</code>", name), Cell(shown, text(value) or " ")])
     chosen = (
-        f"<p>Chosen on training rows that short chains did not see: {model.n_nonzero_} non-zeros, "
+        f"<p>Chosen on training rows that pilot chains did not see: {model.n_nonzero_} non-zeros, "
         f"{text(model._coder())}, temperature {model.temperature_:.3g}. Parameters in "
         "bold differ from the defaults.</p>"
     )
