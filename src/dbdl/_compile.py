@@ -47,8 +47,8 @@ def inlined(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
 
 
 def pasted(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
-    """Compile a function as part of its one caller, whose rounding it must share.
+    """Compile a function as part of each of its callers, whose rounding it must share.
 
-    Never compiled by itself, which saves time where functions are large and called once.
+    Never compiled by itself, which saves time where functions are large and called from few places.
     """
     return kernel(rounding, inline="always")

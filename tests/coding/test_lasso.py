@@ -260,9 +260,35 @@ def test_rules_that_mean_nothing_are_refused(rule):
         lasso(np.eye(3), np.eye(3), **rule)
 
 
-def test_a_code_without_room_for_an_atom_is_refused():
+@pytest.mark.parametrize("n_nonzero", [0, -1, 2.5, np.nan, "3"])
+def test_numbers_of_non_zeros_that_mean_nothing_are_refused(n_nonzero):
     with pytest.raises(ValueError, match="1 or more"):
-        lasso(np.eye(3), np.eye(3), n_nonzero=0)
+        lasso(np.eye(3), np.eye(3), n_nonzero=n_nonzero)
+
+
+@pytest.mark.parametrize("n_nonzero", [1, 2, 3])
+def test_of_atoms_that_tie_so_many_are_used(n_nonzero):
+    codes = lasso(np.ones((1, 4)), np.eye(4), n_nonzero=n_nonzero).toarray()
+    np.testing.assert_allclose(np.sort(codes[0]), [0] * (4 - n_nonzero) + [1] * n_nonzero)
+
+
+def test_rows_of_bits_have_codes():
+    rng = np.random.default_rng(0)
+    rows, atoms = (rng.random((n, 16)) < 0.4 for n in (200, 60))
+    rows = rows[rows.any(axis=1)].astype(float)
+    atoms = atoms[atoms.any(axis=1)] / np.sqrt(atoms[atoms.any(axis=1)].sum(axis=1))[:, None]
+    for n_nonzero in (1, 2, 3):
+        found = (lasso(rows, atoms, n_nonzero=n_nonzero).toarray() != 0).sum(axis=1)
+        assert found.min() >= 1 and found.max() <= n_nonzero
+
+
+def test_products_of_atoms_that_overflow_are_refused():
+    with (
+        pytest.raises(ValueError, match="overflow"),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        lasso(np.eye(3), 1e160 * np.eye(3), penalty=0.1)
 
 
 def test_bad_arrays_are_refused_and_no_rows_give_no_codes():

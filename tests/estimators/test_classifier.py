@@ -13,6 +13,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from dbdl import DBDLClassifier
+from dbdl.backends import NumbaBackend
+from dbdl.learn.ensemble import encode_rows
+from dbdl.learn.held_out import Coder, every_coder
 
 QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
 
@@ -155,6 +158,46 @@ def test_codes_of_the_lasso_have_at_most_so_many_non_zeros_and_a_row_alone_has_t
     assert codes[:, : len(model.chains_[0].atoms)].getnnz(axis=1).max() == 3
     np.testing.assert_array_equal(model.transform(new_rows[0][:1]).toarray(), codes[:1].toarray())
     assert "lasso" in str(model._coder())
+
+
+def test_codes_of_the_lasso_are_those_that_held_out_rows_chose_in_float32_too():
+    X, y = make_cones(n_rows=120)
+    X = np.vstack([X, X + 1e-4]).astype(np.float32)  # near copies
+    model = DBDLClassifier(selection="lasso", n_nonzero=5, **QUICK).fit(X, np.tile(y, 2))
+    rows = model._rows(X, reset=False)
+    for chain in model.chains_:
+        (expected,) = encode_rows(rows, chain.atoms, None, [model._coder()], NumbaBackend())
+        found = chain.encode(rows, model._coder(), NumbaBackend())
+        np.testing.assert_array_equal(found.toarray(), expected.toarray())
+
+
+def test_on_a_device_without_the_lasso_it_is_not_among_the_coders(problem, monkeypatch):
+    monkeypatch.setattr(NumbaBackend, "has_lasso", False)
+    model = DBDLClassifier(**QUICK).fit(*problem)
+    assert {c.selection for c in model.held_out_.coders} == {"forward", "orthogonal"}
+
+
+def test_of_many_rows_two_folds_are_left_out():
+    X, y = make_cones(n_rows=250)
+    model = DBDLClassifier(**{**QUICK, "n_sweeps": 1, "n_nonzero": 2}).fit(X, y)
+    assert len(y) > 600 and model.held_out_.n_rows == 2 * len(y) // 5
+
+
+def test_every_second_length_of_the_lasso_is_tried_beside_other_rules():
+    lengths = [1, 2, 3, 4]
+    assert [c.n_nonzero for c in every_coder(lengths) if c.selection == "lasso"] == [2, 4]
+    assert every_coder([3], ["forward", "lasso"], [False]) == [
+        Coder("forward", 3), Coder("lasso", 3)
+    ]  # fmt: skip
+    assert [c.n_nonzero for c in every_coder(lengths, ["lasso"])] == lengths
+    assert not any(c.selection == "lasso" for c in every_coder(lengths, path_averages=[True]))
+
+
+def test_where_no_row_can_be_left_out_the_coder_is_the_sparsest():
+    rng = np.random.default_rng(0)
+    model = DBDLClassifier(n_sweeps=1, n_chains=1, random_state=0)
+    model.fit(rng.standard_normal((4, 40)), np.arange(4))
+    assert model.held_out_ is None and model._coder() == Coder("forward", 1)
 
 
 def test_codes_of_the_lasso_cannot_be_averaged(problem):

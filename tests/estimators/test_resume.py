@@ -425,6 +425,13 @@ def test_a_choice_that_hangs_on_the_number_of_sweeps_is_made_again(expected, n_s
     assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
 
 
+def test_joint_chains_with_a_weight_of_labels_go_on_in_a_folder(folder):
+    joint = {"classifier": "joint", "label_weight": 0.1}
+    make(n_sweeps=3, warm_start=True, checkpoint=folder, **joint).fit(X, Y)
+    found = make(warm_start=True, checkpoint=folder, **joint).fit(X, Y)
+    assert bits_of(found) == bits_of(make(**joint).fit(X, Y))
+
+
 @pytest.mark.parametrize("kind", ["recoded", "gibbs", "joint"])
 def test_every_classifier_goes_on(kind):
     model = make(n_sweeps=4, warm_start=True, classifier=kind).fit(X, Y)

@@ -368,8 +368,11 @@ class HostBackend:
 def follow_lasso(
     X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], n_threads: int
 ) -> list[csr_matrix]:
-    """Codes of rows along the lasso's path, for each number of non-zeros."""
-    if gram is None:
+    """Codes of rows along the lasso's path, for each number of non-zeros.
+
+    A Gram matrix in float32 is computed anew in float64: atoms that are alike need it.
+    """
+    if gram is None or gram.dtype != np.float64:
         gram = gram_matrix(atoms.astype(np.float64, copy=False), n_threads)
     return [lasso(X, atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
 

@@ -22,6 +22,7 @@ computed anew, which also takes the rounding out of them.
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,10 @@ STRETCH = 16
 # Correlations may pass the penalty by this part of it, and of its first value, which is rounding.
 SLACK = 1e-12
 
+# An atom ties with the newest member if that has moved from zero by less than this part of the
+# smallest penalty.
+TIED = 1e3
+
 # Stretches allowed for each atom that can be a member. On faces a path takes two steps a member;
 # only ties among many atoms take more.
 STRETCHES_PER_MEMBER = 2
@@ -94,7 +99,8 @@ def lasso(
     .. math:: \arg\min_a \|a\|_1 \quad\text{subject to}\quad \|x - a D\|_2 \le \text{tol}.
 
     With ``n_nonzero`` the penalty falls until one more atom than that would join, for every row
-    by itself: the code is the last of the row's path before it has more non-zeros.
+    by itself: the code is the last of the row's path before it has more non-zeros. Of atoms that
+    would join together, those that find no room are left out.
 
     Parameters
     ----------
@@ -144,6 +150,8 @@ def lasso(
     rows, dictionary = _aligned(rows, wide), _aligned(dictionary, wide)
     if gram is None:
         products, dependence = gram_matrix(dictionary, n_threads), DEPENDENCE["float64"]
+        if not np.isfinite(products).all():
+            raise ValueError(OVERFLOW)
     else:
         products = _check_gram(_as_matrix(gram, "gram"), len(dictionary))
         dependence = DEPENDENCE[products.dtype.name]
@@ -154,7 +162,7 @@ def lasso(
         -1.0 if tol is None else float(tol),
         dependence,
         min(dictionary.shape) if n_nonzero is None else min(*dictionary.shape, n_nonzero + 1),
-        min(dictionary.shape) if n_nonzero is None else n_nonzero,
+        min(dictionary.shape) if n_nonzero is None else int(n_nonzero),
     )
 
     def code(block: slice) -> csr_matrix:
@@ -221,8 +229,8 @@ def _check_rule(penalty: float | None, tol: float | None, n_nonzero: int | None)
             "exactly one of them. Pass the weight of the absolute coefficients, the norm of the "
             "residual, or the number of non-zeros."
         )
-    if n_nonzero is not None and n_nonzero < 1:
-        raise ValueError(f"n_nonzero is {n_nonzero!r}. Expected a number of 1 or more.")
+    if n_nonzero is not None and (not isinstance(n_nonzero, Integral) or n_nonzero < 1):
+        raise ValueError(f"n_nonzero is {n_nonzero!r}. Expected a whole number of 1 or more.")
     value, name = (tol, "tol") if penalty is None else (penalty, "penalty")
     if value is not None and not 0 <= value < np.inf:
         raise ValueError(f"{name} is {value!r}. Expected a finite number of 0 or more.")
@@ -248,7 +256,7 @@ def _code_block(
     if not _follow_all(correlations, squares, problem, open_rows, codes):
         warnings.warn(
             "The path of a row took too many steps and was cut short: its code has a larger "
-            "penalty than asked for. Many atoms tie; drop copies of atoms.",
+            "penalty, or fewer non-zeros, than asked for. Many atoms tie; drop copies of atoms.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -518,8 +526,11 @@ def _walk(
             watch.barred[joining] = np.inf
             more = _join(k, np.sign(watch.correlation[joining]), start, problem, path, n)
             if more > problem.n_nonzero:
-                _set_code(path, n, now)
-                return n, now, True, n_watched
+                newest = path.code[n - 1] * problem.gram[path.member[n - 1], path.member[n - 1]]
+                if abs(newest) > TIED * floor:
+                    _set_code(path, n, now)
+                    return n, now, True, n_watched
+                more = n  # it ties with the newest member: left out, or the code might be zero
             if more > n:  # copies of a member do not join, and many would use up every stretch
                 _fill_row(problem, path, watch, n, n_watched)
                 n_steps += 1

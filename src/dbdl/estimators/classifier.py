@@ -508,8 +508,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     def _use(self, coders: list[Coder], choice: HeldOutChoice | None) -> None:
         """Use the coder and the temperature that held-out rows chose."""
         self.held_out_ = choice
-        if choice is None:  # every class has one row: nothing can be left out
-            chosen, self.temperature_ = coders[len(coders) // 2], 1.0
+        if choice is None:  # every class has one row: nothing can be left out, the nearest wins
+            chosen, self.temperature_ = min(coders, key=lambda coder: coder.n_nonzero), 1.0
         else:
             chosen, self.temperature_ = choice.coder, 1.0 / choice.sharpness
         self.selection_, self.n_nonzero_, self.path_average_ = chosen

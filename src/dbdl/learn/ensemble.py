@@ -125,13 +125,24 @@ class Member:
         """Inner products of the atoms, found once for all queries."""
         return gram_matrix(self.atoms)
 
+    @cached_property
+    def wide_gram(self) -> Floats:
+        """The same in float64, which the lasso needs."""
+        wide = self.atoms.dtype == np.float64
+        return self.gram if wide else gram_matrix(self.atoms.astype(np.float64))
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "gram"}
+        found_anew = ("gram", "wide_gram")
+        return {name: value for name, value in vars(self).items() if name not in found_anew}
 
     def encode(self, X: Floats, coder: Coder, backend: Backend) -> csr_matrix:
         """Codes of rows (n_samples, n_atoms)."""
         X = X.astype(self.atoms.dtype, copy=False)
-        gram = self.gram if isinstance(backend, NumbaBackend) else None
+        gram = None
+        if coder.selection == "lasso":
+            gram = self.wide_gram
+        elif isinstance(backend, NumbaBackend):
+            gram = self.gram
         return encode_rows(X, self.atoms, gram, [coder], backend)[0]
 
 

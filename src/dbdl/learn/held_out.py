@@ -74,13 +74,14 @@ def every_coder(
 ) -> list[Coder]:
     """Return all coders that may be chosen; of equal losses the first is taken.
 
-    Codes along the lasso's path change slowly, and each length costs a path of its own: every
-    second length is tried.
+    Codes along the lasso's path change slowly, and each length costs a path of its own: beside
+    other rules every second length is tried.
     """
     greedy = [rule for rule in selections if rule != "lasso"]
     coders = [Coder(*choice) for choice in product(greedy, lengths, path_averages)]
     if "lasso" in selections and False in path_averages:
-        coders += [Coder("lasso", n) for n in lengths[1::2] or lengths]
+        every = 2 if greedy and len(lengths) > 1 else 1
+        coders += [Coder("lasso", n) for n in lengths[every - 1 :: every]]
     return coders
 
 

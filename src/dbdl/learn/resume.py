@@ -513,6 +513,7 @@ def _same_pilots(old: Identity, new: Identity) -> bool:
 
 
 def _may_grow(old: Identity, new: Identity) -> bool:
-    """Whether chains may go on. Those with labels appended depend on what pilot chains choose."""
-    free = old.parameters.get("classifier") != "joint" or _same_pilots(old, new)
-    return free and old.n_sweeps <= new.n_sweeps
+    """Whether chains may go on. They may not where they depend on what pilot chains choose."""
+    parameters = old.parameters
+    weight_chosen = parameters.get("classifier") == "joint" and parameters["label_weight"] == "auto"
+    return old.n_sweeps <= new.n_sweeps and (not weight_chosen or _same_pilots(old, new))

@@ -98,8 +98,8 @@ def _coders(lines: Sequence[Line]) -> str:
         return ""
     return (
         '<p class="soft">Coders: F28 is forward selection and O28 textbook matching pursuit with '
-        "28 non-zeros, m the mean along its path. In hindsight: the best one on the test rows, "
-        "which no one may choose by.</p>"
+        "28 non-zeros, m the mean along its path, L28 the lasso's path up to 28. In hindsight: the "
+        "best one on the test rows, which no one may choose by.</p>"
     )
 
 
