@@ -272,14 +272,25 @@ def test_of_atoms_that_tie_so_many_are_used(n_nonzero):
     np.testing.assert_allclose(np.sort(codes[0]), [0] * (4 - n_nonzero) + [1] * n_nonzero)
 
 
-def test_rows_of_bits_have_codes():
-    rng = np.random.default_rng(0)
-    rows, atoms = (rng.random((n, 16)) < 0.4 for n in (200, 60))
-    rows = rows[rows.any(axis=1)].astype(float)
-    atoms = atoms[atoms.any(axis=1)] / np.sqrt(atoms[atoms.any(axis=1)].sum(axis=1))[:, None]
-    for n_nonzero in (1, 2, 3):
-        found = (lasso(rows, atoms, n_nonzero=n_nonzero).toarray() != 0).sum(axis=1)
-        assert found.min() >= 1 and found.max() <= n_nonzero
+def bits(n_rows, n_atoms, seed=0):
+    """Rows and unit atoms of zeros and ones, of which many tie."""
+    rng = np.random.default_rng(seed)
+    rows, atoms = ((rng.random((n, 16)) < 0.4).astype(float) for n in (n_rows, n_atoms))
+    rows, atoms = rows[rows.any(axis=1)], atoms[atoms.any(axis=1)]
+    return rows, atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_nonzero", [1, 2, 3, 14])
+def test_rows_of_bits_have_codes(n_nonzero):
+    rows, atoms = bits(200, 300)
+    found = (lasso(rows, atoms, n_nonzero=n_nonzero).toarray() != 0).sum(axis=1)
+    assert found.min() >= 1 and found.max() <= n_nonzero
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_do_not_send_a_path_in_circles(seed):
+    rows, atoms = bits(200, 300, seed)
+    assert_optimal(rows, atoms, lasso(rows, atoms, penalty=0.1).toarray(), 0.1, slack=1e-7)
 
 
 def test_products_of_atoms_that_overflow_are_refused():

@@ -72,6 +72,11 @@ SLACK = 1e-12
 # smallest penalty.
 TIED = 1e3
 
+# Correlations of a row whose path goes in circles are moved by up to half this part of the largest,
+# by multiples of the golden ratio, which are spread evenly.
+PARTED = 1e-9
+GOLDEN = 0.6180339887498949
+
 # Stretches allowed for each atom that can be a member. On faces a path takes two steps a member;
 # only ties among many atoms take more.
 STRETCHES_PER_MEMBER = 2
@@ -342,14 +347,25 @@ def _follow_all(
     before, after = np.zeros(n_atoms), np.zeros(n_atoms)
     complete = True
     for i in numbers:
-        n, arrived = _follow(
-            correlations[i], squares[i], problem, path, saved, watch, before, after
-        )
+        start = correlations[i].copy()
+        for _attempt in range(2):
+            n, arrived = _follow(start, squares[i], problem, path, saved, watch, before, after)
+            if arrived:
+                break
+            _part_ties(start)
         for j in range(n):
             if path.code[j] * path.sign[j] > 0:  # else zero but for rounding
                 codes[i, path.member[j]] = path.code[j]
         complete = complete and arrived
     return complete
+
+
+@kernel()
+def _part_ties(correlation: Array) -> None:
+    """Move correlations apart a little, each in its own way: ties can send a path in circles."""
+    size = PARTED * abs(correlation[_best(correlation)])
+    for k in range(correlation.shape[0]):
+        correlation[k] += size * ((k * GOLDEN) % 1.0 - 0.5)
 
 
 @pasted(REORDERED)
