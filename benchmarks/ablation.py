@@ -11,7 +11,6 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from benchmarks.problems import Split, splits
 from dbdl.backends import NumbaBackend
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import LabelSettings, Task, choose_on_held_out_rows, learn_ensemble
-from dbdl.learn.held_out import Coder, every_coder, lengths_for
+from dbdl.learn.held_out import GREEDY, Coder, every_coder, lengths_for
 
 OUTPUT = Path("benchmarks/output")
 
@@ -60,10 +59,9 @@ def rows(n_features: int) -> list[Row]:
     then("label atoms by ridge on the training codes", labels=LabelSettings("ridge"))
     then("ten non-zeros at the start, not fifty", n_start_nonzero=10)
     then("forward selection in the coder", coders=[Coder("forward", 50)])
-    greedy: Any = ("forward", "orthogonal")
-    plain = every_coder(lengths, greedy, path_averages=[False])
+    plain = every_coder(lengths, GREEDY, path_averages=[False])
     then("rule and number of non-zeros chosen on held-out rows", coders=plain)
-    then("means along the greedy path among them", coders=every_coder(lengths, greedy))
+    then("means along the greedy path among them", coders=every_coder(lengths, GREEDY))
     then("the lasso's path among them", coders=every_coder(lengths))
     then("five chains: the defaults", chains=5)
     return table

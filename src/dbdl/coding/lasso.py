@@ -68,7 +68,7 @@ STRETCH = 16
 # Correlations may pass the penalty by this part of it, and of its first value, which is rounding.
 SLACK = 1e-12
 
-# An atom ties with the newest member if that has moved from zero by less than this part of the
+# An atom ties with the newest member if that has moved from zero by less than so many times the
 # smallest penalty.
 TIED = 1e3
 
@@ -155,19 +155,21 @@ def lasso(
     rows, dictionary = _aligned(rows, wide), _aligned(dictionary, wide)
     if gram is None:
         products, dependence = gram_matrix(dictionary, n_threads), DEPENDENCE["float64"]
-        if not np.isfinite(products).all():
+        if not np.isfinite(np.diagonal(products)).all():  # no product is larger
             raise ValueError(OVERFLOW)
     else:
         products = _check_gram(_as_matrix(gram, "gram"), len(dictionary))
         dependence = DEPENDENCE[products.dtype.name]
         products = _aligned(products, wide)
+    most = min(dictionary.shape)
+    wanted = most if n_nonzero is None else int(n_nonzero)
     problem = _Problem(
         _read_only(products),
         -1.0 if penalty is None else float(penalty),
         -1.0 if tol is None else float(tol),
         dependence,
-        min(dictionary.shape) if n_nonzero is None else min(*dictionary.shape, n_nonzero + 1),
-        min(dictionary.shape) if n_nonzero is None else int(n_nonzero),
+        min(most, wanted + 1),
+        wanted,
     )
 
     def code(block: slice) -> csr_matrix:

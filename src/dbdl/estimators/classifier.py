@@ -26,7 +26,7 @@ from dbdl.learn.ensemble import (
     choose_on_held_out_rows,
     learn_ensemble,
 )
-from dbdl.learn.held_out import SELECTIONS, Coder, HeldOutChoice, every_coder, lengths_for
+from dbdl.learn.held_out import GREEDY, SELECTIONS, Coder, HeldOutChoice, every_coder, lengths_for
 from dbdl.learn.online import (
     Batch,
     OnlineState,
@@ -522,8 +522,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             lengths = [self._fixed_n_nonzero(n_features)]
         rules: tuple[Any, ...] = (self.selection,)
         if self.selection == "auto":
-            has_lasso = self._backend().has_lasso
-            rules = tuple(rule for rule in SELECTIONS if rule != "lasso" or has_lasso)
+            rules = SELECTIONS if self._backend().has_lasso else GREEDY
         means = (False, True) if self.path_average == "auto" else (bool(self.path_average),)
         if self.selection == "lasso" and False not in means:
             raise ValueError(

@@ -31,8 +31,9 @@ LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
 PATH_START = 0.25
 #: How the atoms of a code are found: by a rule of matching pursuit, or along the lasso's path.
 Rule = Selection | Literal["lasso"]
-#: Rules that are tried.
-SELECTIONS: tuple[Rule, ...] = ("forward", "orthogonal", "lasso")
+#: Rules of matching pursuit, and all that are tried.
+GREEDY: tuple[Rule, ...] = ("forward", "orthogonal")
+SELECTIONS: tuple[Rule, ...] = (*GREEDY, "lasso")
 
 
 def lengths_for(n_features: int) -> list[int]:
@@ -77,7 +78,7 @@ def every_coder(
     Codes along the lasso's path change slowly, and each length costs a path of its own: beside
     other rules every second length is tried.
     """
-    greedy = [rule for rule in selections if rule != "lasso"]
+    greedy = [rule for rule in selections if rule in GREEDY]
     coders = [Coder(*choice) for choice in product(greedy, lengths, path_averages)]
     if "lasso" in selections and False in path_averages:
         every = 2 if greedy and len(lengths) > 1 else 1
