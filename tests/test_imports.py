@@ -14,11 +14,12 @@ PACKAGE = Path(find_spec("dbdl").origin).parent
 MAY_IMPORT = {
     "_threads": set(),
     "_compile": set(),
+    "_products": {"_threads", "_compile"},
     "draws": {"_compile"},
     "model": set(),
-    "coding": {"_threads", "_compile"},
+    "coding": {"_products", "_threads", "_compile"},
     "rows": {"model", "_threads"},
-    "backends": {"model", "coding", "rows", "draws", "_threads", "_compile"},
+    "backends": {"model", "coding", "rows", "draws", "_products", "_threads", "_compile"},
     "sampler": {"model", "backends", "draws", "_threads", "_files"},
     "estimators": {
         "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
@@ -28,7 +29,8 @@ MAY_IMPORT = {
         "dbdl",  # for its version
     },
     "rivals": {
-        "estimators", "learn", "model", "backends", "coding", "draws", "_threads", "_compile",
+        "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
+        "_compile",
     },
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends"},

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +40,6 @@ class Site(IntEnum):
     DATA = 11
     FOLD = 12
 
-
-_SELECTION = int(Site.SELECTION)
-_NOT_SELECTION = int(Site.NOT_SELECTION)
 
 # Constants of Philox4x32-10 as its authors published them.
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
@@ -108,7 +106,7 @@ def _last_word(site, attempt):
 
 
 @inlined()
-def two_uniforms(key, site, place, birth, sweep, attempt=0):
+def two_uniforms(key, site, place, birth, sweep, attempt):
     """Two independent uniforms in (0, 1)."""
     w0, w1, w2, w3 = philox(key, place, birth, sweep, _last_word(site, attempt))
     return _to_uniform(w0, w1), _to_uniform(w2, w3)
@@ -117,14 +115,14 @@ def two_uniforms(key, site, place, birth, sweep, attempt=0):
 @kernel()
 def uniform(key, site, place, birth, sweep):
     """One uniform in (0, 1)."""
-    return two_uniforms(key, site, place, birth, sweep)[0]
+    return two_uniforms(key, site, place, birth, sweep, 0)[0]
 
 
 @kernel()
 def fill_uniforms(key, site, places, births, sweep, out):
     """Fill ``out`` (n,) with the uniforms of so many places and births."""
     for i in range(len(out)):
-        out[i] = two_uniforms(key, site, places[i], births[i], sweep)[0]
+        out[i] = two_uniforms(key, site, places[i], births[i], sweep, 0)[0]
 
 
 @inlined()
@@ -205,7 +203,7 @@ def _cos_sin_of_turns(u):
 
 
 @inlined()
-def two_normals(key, site, place, birth, sweep, attempt=0):
+def two_normals(key, site, place, birth, sweep, attempt):
     """Two independent standard normals (Box and Muller)."""
     u1, u2 = two_uniforms(key, site, place, birth, sweep, attempt)
     radius = math.sqrt(-2.0 * _log(u1))
@@ -216,50 +214,28 @@ def two_normals(key, site, place, birth, sweep, attempt=0):
 @kernel()
 def normal(key, site, place, birth, sweep):
     """One standard normal."""
-    return two_normals(key, site, place, birth, sweep)[0]
-
-
-@inlined()
-def _try_log_gamma(key, site, place, birth, sweep, shape, attempt):
-    """One attempt of Marsaglia and Tsang: (log of a Gamma(shape, 1) variate, accepted)."""
-    small = shape < 1.0
-    d = (shape + 1.0 if small else shape) - 1.0 / 3.0
-    x, _ = two_normals(key, site, place, birth, sweep, 2 * attempt)
-    u, boost = two_uniforms(key, site, place, birth, sweep, 2 * attempt + 1)
-    v = 1.0 + x / math.sqrt(9.0 * d)
-    positive = v > 0.0
-    log_v = 3.0 * _log(v if positive else 1.0)
-    accepted = positive & (_log(u) < 0.5 * x * x + d * (1.0 - v * v * v + log_v))
-    raised = _log(d) + log_v
-    return (raised + _log(boost) / shape if small else raised), accepted
+    return two_normals(key, site, place, birth, sweep, 0)[0]
 
 
 @kernel()
-def log_gamma_variate(key, site, place, birth, sweep, shape):
-    """Logarithm of a Gamma(shape, 1) variate (Marsaglia and Tsang, 2000).
+def _try_log_gammas(key, site, places, births, sweep, shapes, attempt, out, accepted):
+    """One attempt of Marsaglia and Tsang (2000) at each log Gamma(shapes, 1) variate.
 
     In logarithms, since for a small shape the variate itself underflows:
-    log Gamma(a) = log Gamma(a + 1) + log(u) / a.
+    log Gamma(a) = log Gamma(a + 1) + log(u) / a. No branch, so that LLVM uses vector registers.
     """
-    attempt = 0
-    variate, accepted = _try_log_gamma(key, site, place, birth, sweep, shape, attempt)
-    while not accepted:
-        attempt += 1
-        variate, accepted = _try_log_gamma(key, site, place, birth, sweep, shape, attempt)
-    return variate
-
-
-@kernel()
-def gamma_variate(key, site, place, birth, sweep, shape):
-    """A Gamma(shape, 1) variate."""
-    return math.exp(log_gamma_variate(key, site, place, birth, sweep, shape))
-
-
-@kernel()
-def fill_gammas(key, site, places, sweep, shapes, out):
-    """Fill ``out`` (n_places,) with Gamma(shapes, 1) variates addressed by place."""
-    for c in range(len(out)):
-        out[c] = gamma_variate(key, site, places[c], 0, sweep, shapes[c])
+    for k in range(len(out)):
+        shape = shapes[k]
+        small = shape < 1.0
+        d = (shape + 1.0 if small else shape) - 1.0 / 3.0
+        x, _ = two_normals(key, site, places[k], births[k], sweep, 2 * attempt)
+        u, boost = two_uniforms(key, site, places[k], births[k], sweep, 2 * attempt + 1)
+        v = 1.0 + x / math.sqrt(9.0 * d)
+        positive = v > 0.0
+        log_v = 3.0 * _log(v if positive else 1.0)
+        accepted[k] = positive & (_log(u) < 0.5 * x * x + d * (1.0 - v * v * v + log_v))
+        raised = _log(d) + log_v
+        out[k] = raised + _log(boost) / shape if small else raised
 
 
 @kernel()
@@ -275,10 +251,14 @@ def fill_normals(key, site, births, sweep, first_feature, out):
     for k in range(n_atoms):
         for pair in range(n_pairs):
             first[pair], second[pair] = two_normals(
-                key, site, first_feature // 2 + pair, births[k], sweep
+                key, site, first_feature // 2 + pair, births[k], sweep, 0
             )
-        out[k, 0::2] = first
-        out[k, 1::2] = second[: n_columns // 2]
+        row = out[k]
+        for pair in range(n_columns // 2):
+            row[2 * pair] = first[pair]
+            row[2 * pair + 1] = second[pair]
+        if n_columns % 2 == 1:
+            row[n_columns - 1] = first[n_pairs - 1]
 
 
 #: Places that share the first word of a `quartered_uniform`.
@@ -338,36 +318,69 @@ def fill_logit_bounds(key, site, first_place, births, sweep, out):
         out_3[k] = _logit_bound(w3)
 
 
-@kernel()
-def fill_log_gammas(key, site, place, births, sweep, shapes, out):
-    """Fill ``out`` (n_atoms,) with logarithms of Gamma(shapes, 1) variates addressed by birth."""
-    accepted = np.empty(len(out), dtype=np.bool_)
-    for k in range(len(out)):  # first attempts together: no branch, so in vector registers
-        out[k], accepted[k] = _try_log_gamma(key, site, place, births[k], sweep, shapes[k], 0)
-    for k in range(len(out)):
-        if not accepted[k]:
-            out[k] = log_gamma_variate(key, site, place, births[k], sweep, shapes[k])
+Numbers = NDArray[np.int64] | int
 
 
-@kernel()
-def fill_logit_betas(key, place, births, sweep, a, b, out):
-    """Fill ``out`` (n_atoms,) with logit Beta(a, b) variates.
+def log_gammas(
+    key: Key,
+    site: int,
+    places: Numbers,
+    births: Numbers,
+    sweep: int,
+    shapes: NDArray[Any],
+) -> NDArray[np.float64]:
+    """Return logarithms of Gamma(shapes, 1) variates, addressed by place and birth.
+
+    The arguments are broadcast against each other.
+    """
+    places, births, shapes = np.broadcast_arrays(places, births, shapes)
+    places, births = (numbers.astype(np.int64).ravel() for numbers in (places, births))
+    flat = np.ascontiguousarray(shapes, dtype=np.float64).ravel()
+    out, accepted = np.empty(flat.size), np.empty(flat.size, dtype=np.bool_)
+    _try_log_gammas(key, int(site), places, births, sweep, flat, 0, out, accepted)
+    attempt = 0
+    while len(left := np.flatnonzero(~accepted)):
+        attempt += 1
+        again, fine = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
+        _try_log_gammas(
+            key, int(site), places[left], births[left], sweep, flat[left], attempt, again, fine
+        )
+        out[left], accepted[left] = again, fine
+    return out.reshape(shapes.shape)
+
+
+def gammas(
+    key: Key, site: int, places: NDArray[np.int64], sweep: int, shapes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return Gamma(shapes, 1) variates (n_places,), addressed by place; for a few places."""
+    # one by one: NumPy's exponential may round differently with another length
+    logarithms = log_gammas(key, site, places, 0, sweep, shapes)
+    return np.array([math.exp(logarithm) for logarithm in logarithms])
+
+
+def logit_betas(
+    key: Key,
+    places: Numbers,
+    births: Numbers,
+    sweep: int,
+    a: NDArray[Any],
+    b: NDArray[Any],
+) -> NDArray[np.float64]:
+    """Return logit Beta(a, b) variates, addressed by place and birth.
 
     The logit of a Beta variate is the difference of the logarithms of two Gamma variates; drawn
     this way nothing underflows, however small ``a`` is.
     """
-    other = np.empty_like(out)
-    fill_log_gammas(key, _SELECTION, place, births, sweep, a, out)
-    fill_log_gammas(key, _NOT_SELECTION, place, births, sweep, b, other)
-    for k in range(len(out)):
-        out[k] -= other[k]
+    logit = log_gammas(key, Site.SELECTION, places, births, sweep, a)
+    logit -= log_gammas(key, Site.NOT_SELECTION, places, births, sweep, b)
+    return logit
 
 
 def uniforms(
     key: Key,
     site: int,
-    places: NDArray[np.int64] | int,
-    births: NDArray[np.int64] | int,
+    places: Numbers,
+    births: Numbers,
     sweep: int = 0,
 ) -> NDArray[np.float64]:
     """Return uniforms for places and births, of which one may be a number."""

@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.coding.omp import Selection, encode, gram_matrix
-from dbdl.draws import Key, fill_logit_betas
+from dbdl.draws import Key, logit_betas
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
@@ -290,17 +290,15 @@ class HostBackend:
     ) -> NDArray[np.float64]:
         """Draw the logits of the selection probabilities (eq. 11), (n_classes, n_atoms)."""
         posterior = conditionals.selection_posterior(sums.count, data.n_rows, priors)
-        logit = np.empty(sums.count.shape)
+        first_row = data.first_row[:, np.newaxis]
 
-        def draw_classes(classes: slice) -> None:
-            for c in range(classes.start, classes.stop):
-                fill_logit_betas(
-                    key, data.first_row[c], births, number, posterior.a[c], posterior.b[c], logit[c]
-                )
+        def draw(classes: slice) -> NDArray[np.float64]:
+            a, b = posterior.a[classes], posterior.b[classes]
+            return logit_betas(key, first_row[classes], births, number, a, b)
 
         share = -(-data.n_classes // self.n_threads)
-        run_blocks(draw_classes, block_slices(data.n_classes, share), self.n_threads)
-        return logit
+        blocks = run_blocks(draw, block_slices(data.n_classes, share), self.n_threads)
+        return np.concatenate(blocks)
 
     def log_large_terms(
         self, parameters: Parameters, sums: UsageSums, data: Data, priors: Priors

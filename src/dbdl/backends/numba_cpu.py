@@ -14,11 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_matrix
 
-from dbdl._compile import CONTRACTED, REORDERED, inlined, kernel
+from dbdl._compile import CONTRACTED, inlined, kernel
+from dbdl._products import block_product, row_squares
 from dbdl._threads import block_slices, even_slices, run_blocks
 from dbdl.backends.base import Data, HostBackend
 from dbdl.coding.omp import encode, gram_matrix
@@ -86,16 +90,21 @@ class NumbaBackend(HostBackend):
         offset, gain = _search_bound(parameters, norm_square, scan)
 
         def sweep_rows(rows: slice) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats, Floats]:
-            return _sweep_block(
+            residual = _residuals(data.X[rows], codes, rows, atoms)
+            residual_square = row_squares(residual)
+            listed = np.zeros(len(residual), dtype=np.int64)
+            # room for every entry: memory that is not written to costs nothing
+            atom = np.empty(len(residual) * len(atoms), dtype=np.int32)
+            strength = np.empty(len(atom), dtype=residual.dtype)
+            _sweep_rows(
                 key,
                 number,
                 data.offset + rows.start,
-                data.X[rows],
                 data.class_of_row[rows],
                 codes.row_start[rows.start : rows.stop + 1],
                 codes.atom,
                 codes.strength,
-                atoms,
+                block_product(residual, atoms.T),
                 gram,
                 parameters.births,
                 parameters.selection_logit,
@@ -104,7 +113,14 @@ class NumbaBackend(HostBackend):
                 offset,
                 gain,
                 scan == "paper",
+                np.empty((PLACES_OF_A_DRAW, len(atoms)), dtype=np.float32),
+                listed,
+                atom,
+                strength,
+                residual_square,
             )
+            n_listed = int(listed.sum())
+            return listed, atom[:n_listed].copy(), strength[:n_listed].copy(), residual_square
 
         parts = run_blocks(sweep_rows, _sweep_slices(len(data.X), self.block_rows), self.n_threads)
         listed, atom, strength, residual_square = (
@@ -115,9 +131,12 @@ class NumbaBackend(HostBackend):
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
         """Sums of given codes."""
-        residual_square = _residual_square(
-            data.X, codes.row_start, codes.atom, codes.strength, parameters.atoms
-        )
+
+        def squares(rows: slice) -> NDArray[np.float64]:
+            return row_squares(_residuals(data.X[rows], codes, rows, parameters.atoms))
+
+        blocks = block_slices(len(data.X), SWEEP_ROWS)
+        residual_square = np.concatenate(run_blocks(squares, blocks, self.n_threads))
         return self._usage_sums(data, codes, residual_square, parameters.n_atoms)
 
     def _usage_sums(
@@ -127,17 +146,24 @@ class NumbaBackend(HostBackend):
 
         def block(number: int) -> UsageSums:
             rows = blocks[number]
-            return UsageSums(
-                *_usage_block(
-                    codes.row_start[rows.start : rows.stop + 1],
-                    codes.atom,
-                    codes.strength,
-                    data.class_of_row[rows],
-                    residual_square[rows],
-                    data.n_classes,
-                    n_atoms,
-                )
+            sums = UsageSums(
+                np.zeros((data.n_classes, n_atoms), dtype=np.int64),
+                np.zeros(n_atoms),
+                np.zeros(data.n_classes),
+                np.zeros(data.n_classes),
             )
+            _add_usage(
+                codes.row_start[rows.start : rows.stop + 1],
+                codes.atom,
+                codes.strength,
+                data.class_of_row[rows],
+                residual_square[rows],
+                sums.count,
+                sums.energy,
+                sums.strength_square,
+                sums.residual_square,
+            )
+            return sums
 
         return tree_sum(block, len(blocks))
 
@@ -160,7 +186,7 @@ class NumbaBackend(HostBackend):
     ) -> AtomSums:
         """Sums over some rows, the Gram part on and below its diagonal."""
         row_start = codes.row_start[rows.start : rows.stop + 1]
-        by_atom = _transposed(row_start, codes.atom, codes.strength, row_weight[rows], n_atoms)
+        by_atom = _by_atom(row_start, codes, row_weight[rows], n_atoms)
         sums = AtomSums(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, data.X.shape[1])))
 
         def gather_atoms(atoms: slice) -> None:
@@ -194,23 +220,76 @@ class NumbaBackend(HostBackend):
         meet in a row, so that the precision is mostly zeros, these are left out.
         """
         precision, natural_mean = posterior
-        n_nonzero = np.count_nonzero(precision)
+        n_nonzero = int(np.count_nonzero(precision))
+        draw: _DrawBlock
         if n_nonzero <= SPARSE_SHARE * precision.size:
-            draw, prepared = _draw_sparse, _off_diagonal(precision, n_nonzero)
+            draw = _SparseDraw.prepare(precision, n_nonzero)
             width = max(SPARSE_TILE // len(atoms), LEAST_SPARSE_WIDTH)
         else:
-            draw, prepared = _draw_dense, (_inverse_blocks(precision, ATOM_BLOCK),)
+            draw = _DenseDraw.prepare(precision)
             width = FEATURE_TILE
+        scale = np.sqrt(precision.diagonal())[:, np.newaxis]
         drawn = np.empty_like(atoms)
 
         def draw_tile(features: slice) -> None:
             tile = np.array(atoms[:, features], dtype=np.float64, order="C")  # a copy always
-            draw(key, number, features.start, births, precision, natural_mean, *prepared, tile)
+            for block in block_slices(len(atoms), ATOM_BLOCK):
+                target = np.empty((block.stop - block.start, tile.shape[1]))
+                fill_normals(key, _ATOM, births[block], number, features.start, target)
+                target *= scale[block]
+                target += natural_mean[block, features]
+                draw.solve(precision, block, target, tile)
             drawn[:, features] = tile
 
         tiles = even_slices(atoms.shape[1], width, FEATURES_OF_A_DRAW)
         run_blocks(draw_tile, tiles, self.n_threads)
         return drawn
+
+
+class _DrawBlock(Protocol):
+    """A block of atoms, drawn one after another given the others."""
+
+    def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
+        """Solve ``precision @ tile = target`` for the atoms of the block, in ``tile``, in turn."""
+
+
+@dataclass(frozen=True)
+class _DenseDraw:
+    """By products of matrices: each block is one step with the inverse of its lower triangle."""
+
+    inverses: list[Floats]
+
+    @staticmethod
+    def prepare(precision: Floats) -> _DenseDraw:
+        def invert(block: slice) -> Floats:
+            own = np.tril(precision[block, block])
+            return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
+
+        return _DenseDraw(run_blocks(invert, block_slices(len(precision), ATOM_BLOCK)))
+
+    def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
+        target -= block_product(precision[block], tile)
+        tile[block] += block_product(self.inverses[block.start // ATOM_BLOCK], target)
+
+
+@dataclass(frozen=True)
+class _SparseDraw:
+    """By sums over the atoms that meet in a row, atom by atom."""
+
+    start: NDArray[np.int64]
+    other: NDArray[np.int64]
+    value: Floats
+
+    @staticmethod
+    def prepare(precision: Floats, n_nonzero: int) -> _SparseDraw:
+        start = np.empty(len(precision) + 1, dtype=np.int64)
+        other, value = np.empty(n_nonzero, dtype=np.int64), np.empty(n_nonzero)
+        _list_off_diagonal(precision, start, other, value)
+        return _SparseDraw(start, other, value)
+
+    def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
+        diagonal = precision.diagonal()[block].copy()
+        _solve_sparse(block.start, diagonal, self.start, self.other, self.value, target, tile)
 
 
 def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:
@@ -231,7 +310,7 @@ def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
     gram = np.empty((len(atoms), len(atoms)), dtype=atoms.dtype)
 
     def fill(rows: slice) -> None:
-        np.matmul(atoms[rows], atoms[rows.start :].T, out=gram[rows, rows.start :])
+        block_product(atoms[rows], atoms[rows.start :].T, out=gram[rows, rows.start :])
 
     run_blocks(fill, block_slices(len(atoms), GRAM_ROWS), n_threads)
     return gram
@@ -262,14 +341,41 @@ def _search_bound(
     return offset, 0.5 * noise**2 / precision
 
 
-@inlined(CONTRACTED)
+def _residuals(X: Floats, codes: Codes, rows: slice, atoms: Floats) -> Floats:
+    """Residuals x - code @ atoms of some rows (eq. 7)."""
+    residual = X.copy()
+    row_start = codes.row_start[rows.start : rows.stop + 1]
+    _subtract_codes(residual, row_start, codes.atom, codes.strength, atoms)
+    return residual
+
+
+def _by_atom(
+    row_start: NDArray[np.int64], codes: Codes, weight: Floats, n_atoms: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """List entries by atom: (start of each atom, rows in order, weight * strength)."""
+    entries = slice(row_start[0], row_start[-1])
+    by_row = csr_matrix(
+        (codes.strength[entries], codes.atom[entries], row_start - row_start[0]),
+        shape=(len(row_start) - 1, n_atoms),
+    )
+    by_atom = by_row.tocsc()
+    row = by_atom.indices.astype(np.int64)
+    return by_atom.indptr.astype(np.int64), row, weight[row] * by_atom.data
+
+
+# -------------------------------------------------------------------------------------- kernels
+
+
+@kernel(CONTRACTED)
 def _subtract_codes(block, row_start, atom, strength, atoms):
-    """Turn the rows of ``block`` into residuals x - code @ atoms (eq. 7), in place."""
-    first = row_start[0]
-    own_atom, factor = atom[first : row_start[-1]], -strength[first : row_start[-1]]
+    """Subtract code @ atoms from the rows of ``block``, in place."""
+    factor = np.empty(row_start[-1] - row_start[0], dtype=strength.dtype)
+    for entry in range(len(factor)):
+        factor[entry] = -strength[row_start[0] + entry]
+    own_atom = atom[row_start[0] : row_start[-1]]
     for left in range(0, block.shape[1], SUM_FEATURES):
         for i in range(len(row_start) - 1):
-            start, stop = row_start[i] - first, row_start[i + 1] - first
+            start, stop = row_start[i] - row_start[0], row_start[i + 1] - row_start[0]
             _add_rows(
                 block[i, left : left + SUM_FEATURES],
                 factor[start:stop],
@@ -296,36 +402,16 @@ def _add_rows(total, factor, row, table, left):
             total[j] += f0 * t0[j]
 
 
-@inlined(REORDERED)
-def _square(row):
-    total = 0.0
-    for j in range(len(row)):
-        total += np.float64(row[j]) * np.float64(row[j])
-    return total
-
-
 @kernel(CONTRACTED)
-def _residual_square(X, row_start, atom, strength, atoms):
-    """Squared norm of every row's residual."""
-    out = np.empty(len(X))
-    for i in range(len(X)):
-        row = X[i : i + 1].copy()
-        _subtract_codes(row, row_start[i : i + 2], atom, strength, atoms)
-        out[i] = _square(row[0])
-    return out
-
-
-@kernel(CONTRACTED)
-def _sweep_block(
+def _sweep_rows(
     key,
     number,
     first_row,
-    X,
     class_of_row,
     row_start,
     atom,
     strength,
-    atoms,
+    matches,
     gram,
     births,
     selection_logit,
@@ -334,30 +420,27 @@ def _sweep_block(
     offset,
     gain,
     paper_scan,
+    bounds,
+    listed,
+    out_atom,
+    out_strength,
+    residual_square,
 ):
-    """Sweep the rows of one block; returns entries listed a row, atoms, strengths, residuals."""
-    n_rows, n_atoms = len(class_of_row), len(atoms)
-    residual = X.copy()
-    _subtract_codes(residual, row_start, atom, strength, atoms)
-    matches = np.dot(residual, atoms.T)  # of every atom with the row's residual
-    residual_square = np.empty(n_rows)
-    listed = np.zeros(n_rows, dtype=np.int64)
-    out_atom = np.empty(2 * (row_start[-1] - row_start[0]) + n_atoms, dtype=np.int32)
-    out_strength = np.empty(len(out_atom), dtype=X.dtype)
+    """Sweep rows: fills the entries listed per row, their atoms and strengths, the residuals.
+
+    ``matches`` are of every atom with the row's residual, and ``bounds`` room for four rows of
+    numbers below their uniforms' logits.
+    """
+    n_atoms = gram.shape[0]
     n_out = 0
-    bounds = np.empty((4, n_atoms), dtype=np.float32)  # of four rows: below their uniforms' logits
-    for i in range(n_rows):
+    for i in range(len(class_of_row)):
         c = class_of_row[i]
-        match = matches[i]
-        row_offset, row_gain = offset[c], gain[c]
+        match, row_offset, row_gain = matches[i], offset[c], gain[c]
         noise, prior = noise_precision[c], strength_precision[c]
-        square = _square(residual[i])
+        square = residual_square[i]
         if i % 4 == 0:
             fill_logit_bounds(key, _USAGE, first_row + i, births, number, bounds)
         lowest = bounds[i % 4]
-        if n_out + n_atoms > len(out_atom):
-            out_atom = _longer(out_atom, 2 * len(out_atom) + n_atoms)
-            out_strength = _longer(out_strength, len(out_atom))
         entry, n_before, k = row_start[i], n_out, 0
         while True:
             in_use = atom[entry] if entry < row_start[i + 1] else n_atoms
@@ -391,11 +474,13 @@ def _sweep_block(
             change = new - old
             if change != 0.0:
                 square += change * (norm_square * change - 2.0 * match[k])
-                _subtract(match[k + 1 :], change, gram[k, k + 1 :])
+                # over slices from 0 numba needs no test for negative indices
+                rest, row = match[k + 1 :], gram[k, k + 1 :]
+                for j in range(len(rest)):
+                    rest[j] -= change * row[j]
             k += 1
         listed[i] = n_out - n_before
         residual_square[i] = max(square, 0.0)
-    return listed, out_atom[:n_out].copy(), out_strength[:n_out].copy(), residual_square
 
 
 @inlined(CONTRACTED)
@@ -406,46 +491,24 @@ def _next_above(start, stop, offset, gain, match, lowest):
     """
     for first in range(start, stop, LOOK_AHEAD):
         last = min(first + LOOK_AHEAD, len(match))
-        if _any_above(offset[first:last], gain[first:last], match[first:last], lowest[first:last]):
+        some_offset, some_gain = offset[first:last], gain[first:last]
+        some_match, some_lowest = match[first:last], lowest[first:last]
+        n_above = 0  # counted, since a branch ends vector code
+        for k in range(last - first):
+            square = some_match[k] * some_match[k]
+            n_above += some_offset[k] + some_gain[k] * square > some_lowest[k]
+        if n_above > 0:
             for k in range(first, min(last, stop)):
-                if offset[k] + gain[k] * match[k] * match[k] > lowest[k]:
+                if offset[k] + gain[k] * (match[k] * match[k]) > lowest[k]:
                     return k
     return stop
 
 
-@inlined(CONTRACTED)
-def _any_above(offset, gain, match, lowest):
-    """Whether any offset + gain * match**2 lies above; counted, since a branch ends vector code."""
-    n_above = 0
-    for k in range(len(offset)):
-        n_above += offset[k] + gain[k] * match[k] * match[k] > lowest[k]
-    return n_above > 0
-
-
-@inlined(CONTRACTED)
-def _subtract(target, factor, row):
-    """Update ``target -= factor * row``.
-
-    A function of its own: over slices from 0 numba needs no test for negative indices.
-    """
-    for j in range(len(target)):
-        target[j] -= factor * row[j]
-
-
-@inlined(CONTRACTED)
-def _longer(array, length):
-    longer = np.empty(length, dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
 @kernel(CONTRACTED)
-def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_classes, n_atoms):
-    """Return the fields of `UsageSums` for some rows."""
-    count = np.zeros((n_classes, n_atoms), dtype=np.int64)
-    energy = np.zeros(n_atoms)
-    strength_square = np.zeros(n_classes)
-    residual = np.zeros(n_classes)
+def _add_usage(
+    row_start, atom, strength, class_of_row, residual_square, count, energy, own_square, residual
+):
+    """Add some rows to the fields of `UsageSums`."""
     for i in range(len(class_of_row)):
         c = class_of_row[i]
         residual[c] += residual_square[i]
@@ -453,28 +516,7 @@ def _usage_block(row_start, atom, strength, class_of_row, residual_square, n_cla
             square = np.float64(strength[entry]) * np.float64(strength[entry])
             count[c, atom[entry]] += 1
             energy[atom[entry]] += square
-            strength_square[c] += square
-    return count, energy, strength_square, residual
-
-
-@kernel(CONTRACTED)
-def _transposed(row_start, atom, strength, weight, n_atoms):
-    """List the entries by atom: (start of each atom, rows in order, weight * strength)."""
-    start = np.zeros(n_atoms + 1, dtype=np.int64)
-    for entry in range(row_start[0], row_start[-1]):
-        start[atom[entry] + 1] += 1
-    for k in range(n_atoms):
-        start[k + 1] += start[k]
-    place = start[:-1].copy()
-    row = np.empty(start[-1], dtype=np.int64)
-    value = np.empty(start[-1], dtype=np.float64)
-    for i in range(len(row_start) - 1):
-        for entry in range(row_start[i], row_start[i + 1]):
-            k = atom[entry]
-            row[place[k]] = i
-            value[place[k]] = weight[i] * strength[entry]
-            place[k] += 1
-    return start, row, value
+            own_square[c] += square
 
 
 @kernel(CONTRACTED)
@@ -493,118 +535,47 @@ def _gather_block(first, last, start, row, value, X, row_start, atom, strength, 
                 gram[k, atom[entry]] += value[place] * strength[entry]
 
 
-@kernel(CONTRACTED)
+@kernel()
 def _mirror(gram, first, last):
     """Copy rows first..last of the lower triangle to the upper, in squares that stay in cache."""
     for left in range(0, last, STRETCH):
         for k in range(first, last):
             part = gram[k, left : min(left + STRETCH, k)]
-            if _any_nonzero(part):
+            n_nonzero = 0  # counted, since a branch ends vector code
+            for j in range(len(part)):
+                n_nonzero += part[j] != 0.0
+            if n_nonzero > 0:
                 for j in range(len(part)):
                     gram[left + j, k] = part[j]
 
 
-@inlined(CONTRACTED)
-def _any_nonzero(row):
-    """Whether any number is not zero; counted, since a branch ends vector code."""
-    total = 0
-    for j in range(len(row)):
-        total += row[j] != 0.0
-    return total > 0
-
-
-@kernel(CONTRACTED)
-def _inverse_blocks(precision, size):
-    """Inverses of the lower triangles of the diagonal blocks, zero above: a solve as a product."""
+@kernel()
+def _list_off_diagonal(precision, start, column, value):
+    """List what is not zero beside the diagonal: start of each row, columns, negated values."""
     n = len(precision)
-    n_blocks = (n + size - 1) // size
-    inverse = np.zeros((n_blocks, size, size))
-    for block in range(n_blocks):
-        first = block * size
-        height = min(size, n - first)
-        for i in range(height):
-            for j in range(i + 1):
-                inverse[block, i, j] = 1.0 if i == j else 0.0
-            for k in range(i):
-                factor = precision[first + i, first + k]
-                for j in range(k + 1):
-                    inverse[block, i, j] -= factor * inverse[block, k, j]
-            for j in range(i + 1):
-                inverse[block, i, j] /= precision[first + i, first + i]
-    return inverse
-
-
-@kernel(CONTRACTED)
-def _off_diagonal(precision, n_nonzero):
-    """List what is not zero beside the diagonal: (start of each row, columns, negated values)."""
-    n = len(precision)
-    start = np.empty(n + 1, dtype=np.int64)
-    column = np.empty(n_nonzero, dtype=np.int64)
-    value = np.empty(n_nonzero)
     n_listed = 0
     for k in range(n):
         start[k] = n_listed
         for left in range(0, n, STRETCH):
             part = precision[k, left : left + STRETCH]
-            if _any_nonzero(part):
+            n_nonzero = 0
+            for j in range(len(part)):
+                n_nonzero += part[j] != 0.0
+            if n_nonzero > 0:
                 for j in range(len(part)):
                     if part[j] != 0.0 and left + j != k:
                         column[n_listed], value[n_listed] = left + j, -part[j]
                         n_listed += 1
     start[n] = n_listed
-    return start, column, value
 
 
 @kernel(CONTRACTED)
-def _draw_sparse(
-    key, number, first_feature, births, precision, natural_mean, start, other, value, tile
-):
-    """Gauss-Seidel with noise, atom by atom: ``tile`` (n_atoms, n_columns) in place."""
-    n_atoms, n_columns = tile.shape
-    last_feature = first_feature + n_columns
-    noise = np.empty((ATOM_BLOCK, n_columns))
-    for k in range(n_atoms):
-        if k % ATOM_BLOCK == 0:
-            some = births[k : k + ATOM_BLOCK]
-            fill_normals(key, _ATOM, some, number, first_feature, noise[: len(some)])
-        total = noise[k % ATOM_BLOCK]
-        scale = sqrt(precision[k, k])
-        _scale_and_add(total, scale, natural_mean[k, first_feature:last_feature])
+def _solve_sparse(first, diagonal, start, other, value, target, tile):
+    """Put the solution for the atoms from ``first`` on into ``tile``, one after another."""
+    for i in range(len(diagonal)):
+        k = first + i
         own = slice(start[k], start[k + 1])
-        _add_rows(total, value[own], other[own], tile, 0)
-        _divide(total, precision[k, k], tile[k])
-
-
-@inlined(CONTRACTED)
-def _scale_and_add(total, scale, row):
-    for j in range(len(total)):
-        total[j] = scale * total[j] + row[j]
-
-
-@inlined(CONTRACTED)
-def _divide(total, by, out):
-    for j in range(len(total)):
-        out[j] = total[j] / by
-
-
-@kernel(CONTRACTED)
-def _draw_dense(key, number, first_feature, births, precision, natural_mean, inverse, tile):
-    """Gauss-Seidel with noise, by blocks of atoms: ``tile`` (n_atoms, n_columns) in place."""
-    n_atoms, n_columns = tile.shape
-    last_feature = first_feature + n_columns
-    size = inverse.shape[1]
-    for block in range(len(inverse)):
-        first = block * size
-        last = min(first + size, n_atoms)
-        height = last - first
-        change = np.empty((height, n_columns))
-        fill_normals(key, _ATOM, births[first:last], number, first_feature, change)
-        known = np.dot(precision[first:last], tile)
-        for k in range(height):
-            scale = sqrt(precision[first + k, first + k])
-            _scale_and_add(change[k], scale, natural_mean[first + k, first_feature:last_feature])
-            _subtract(change[k], 1.0, known[k])
-        own_inverse = np.ascontiguousarray(inverse[block, :height, :height])
-        step = np.dot(own_inverse, change)
-        for k in range(height):
-            _subtract(tile[first + k], -1.0, step[k])
+        _add_rows(target[i], value[own], other[own], tile, 0)
+        row, solved = target[i], tile[k]
+        for j in range(len(row)):
+            solved[j] = row[j] / diagonal[i]

@@ -31,7 +31,8 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
-from dbdl._compile import REORDERED, kernel, pasted
+from dbdl._compile import REORDERED, inlined, kernel, pasted, read_only
+from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
 from dbdl.coding.omp import (
     OVERFLOW,
@@ -40,7 +41,6 @@ from dbdl.coding.omp import (
     _as_matrix,
     _check_finite,
     _check_gram,
-    _read_only,
     gram_matrix,
 )
 
@@ -60,6 +60,9 @@ SMALLEST_PENALTY = 1e-13
 
 # Only this many atoms, those best correlated with the residual, are looked at in each step...
 WATCHED = 256
+
+# (about: the least correlation is found by so many bisections)
+BISECTIONS = 20
 
 # ... and after this many steps all atoms are. Where one should have joined that was not watched,
 # the steps are taken again with it.
@@ -164,7 +167,7 @@ def lasso(
     most = min(dictionary.shape)
     wanted = most if n_nonzero is None else int(n_nonzero)
     problem = _Problem(
-        _read_only(products),
+        read_only(products),
         -1.0 if penalty is None else float(penalty),
         -1.0 if tol is None else float(tol),
         dependence,
@@ -189,7 +192,8 @@ class SharedFactor(NamedTuple):
     """
 
     atom: Array  # (n_independent,), numbers of the atoms that are no copies of earlier ones
-    factor: Array  # (n_independent, n_independent), lower triangle
+    inverse: Array  # (n_independent, n_independent), inverse of the factor, a lower triangle
+    transposed: Array  # the same, transposed
 
     @staticmethod
     def of(gram: Array, n_features: int) -> SharedFactor | None:
@@ -210,23 +214,20 @@ class SharedFactor(NamedTuple):
                 factor = np.linalg.cholesky(own)
             except np.linalg.LinAlgError:
                 return None
-        projected = factor.diagonal() ** 2
-        return (
-            SharedFactor(atom, factor) if (projected > dependence * own.diagonal()).all() else None
-        )
+            if not (factor.diagonal() ** 2 > dependence * own.diagonal()).all():
+                return None
+            inverse = solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False)
+        return SharedFactor(atom, np.ascontiguousarray(inverse), np.ascontiguousarray(inverse.T))
 
     def least_squares(self, correlations: Array) -> tuple[Array, Array]:
         """Codes of rows by their correlations (n_rows, n_atoms), and how much they explain.
 
         That is the squared norm of the row less that of its residual.
         """
-        own = correlations[:, self.atom].T
-        part = solve_triangular(self.factor, own, lower=True, check_finite=False)
+        part = row_products(np.ascontiguousarray(correlations[:, self.atom]), self.inverse)
         codes = np.zeros_like(correlations)
-        codes[:, self.atom] = solve_triangular(
-            self.factor, part, lower=True, trans="T", check_finite=False
-        ).T
-        return codes, np.einsum("ji,ji->i", part, part)
+        codes[:, self.atom] = row_products(part, self.transposed)
+        return codes, row_squares(part)
 
 
 def _check_rule(penalty: float | None, tol: float | None, n_nonzero: int | None) -> None:
@@ -246,21 +247,22 @@ def _check_rule(penalty: float | None, tol: float | None, n_nonzero: int | None)
 def _code_block(
     rows: Array, atoms: Array, problem: _Problem, factor: SharedFactor | None
 ) -> csr_matrix:
-    """Code up to ROWS rows; padded, so that a row alone has the bits of the row in a batch."""
-    padded = np.zeros((ROWS, rows.shape[1]))
-    padded[: len(rows)] = rows
-    correlations = padded @ atoms.T
+    """Code some rows."""
+    correlations = row_products(rows, atoms)
     if not np.isfinite(correlations).all():
         raise ValueError(OVERFLOW)
-    squares = np.einsum("ij,ij->i", rows, rows)
+    squares = row_squares(rows)
     codes = np.zeros((len(rows), len(atoms)))
-    open_rows = np.arange(len(rows))
+    todo = np.arange(len(rows))
     if factor is not None and problem.tol >= 0:
-        least, explained = (values[: len(rows)] for values in factor.least_squares(correlations))
+        least, explained = factor.least_squares(correlations)
         unmet = squares - explained > problem.tol**2 + ROUNDING * squares
         codes[unmet] = least[unmet]
-        open_rows = np.flatnonzero(~unmet)
-    if not _follow_all(correlations, squares, problem, open_rows, codes):
+        todo = np.flatnonzero(~unmet)
+    n_atoms, most = len(atoms), problem.most_members
+    paths, watch = (_new_path(most), _new_path(most)), _new_watch(n_atoms, most)
+    scratch = np.zeros((3, n_atoms))
+    if not _follow(todo, correlations, squares, problem, *paths, watch, *scratch, codes):
         warnings.warn(
             "The path of a row took too many steps and was cut short: its code has a larger "
             "penalty, or fewer non-zeros, than asked for. Many atoms tie; drop copies of atoms.",
@@ -290,11 +292,9 @@ class _Path(NamedTuple):
     member: Array  # (most_members,), atom numbers
     sign: Array  # (most_members,)
     code: Array  # (most_members,)
-    weights: Array  # (most_members,), G^-1 s: change of the code as the penalty falls by one
-    factor: Array  # (most_members, most_members), factor[j, i] = L[i, j]: by columns
-    trial: Array  # (most_members,), the row of L in the making
     row_part: Array  # (most_members,), L^-1 c
     sign_part: Array  # (most_members,), L^-1 s
+    factor: Array  # (most_members, most_members), factor[j, i] = L[i, j]: by columns
 
 
 class _Watch(NamedTuple):
@@ -308,185 +308,149 @@ class _Watch(NamedTuple):
     barred: Array  # (n_atoms,), infinity for members and atoms dependent on them, else 0
     table: Array  # (most_members, n_atoms), gram[member, atom] at row slot[j] for member j
     slot: Array  # (most_members,), row of the table of each member; free rows at the end
+    weights: Array  # (most_members,), G^-1 s: change of the code as the penalty falls by one
+    trial: Array  # (most_members,), the row of L in the making
 
 
-@kernel()
-def _new_path(most: int) -> Any:
-    return _Path(
-        np.zeros(most, np.int64),
-        np.zeros(most),
-        np.zeros(most),
-        np.zeros(most),
-        np.zeros((most, most)),
-        np.zeros(most),
-        np.zeros(most),
-        np.zeros(most),
-    )
+def _new_path(most: int) -> _Path:
+    sign, code, row_part, sign_part = np.zeros((4, most))
+    member, factor = np.zeros(most, np.int64), np.zeros((most, most))
+    return _Path(member, sign, code, row_part, sign_part, factor)
 
 
-@kernel()
-def _new_watch(n_atoms: int, most: int) -> Any:
+def _new_watch(n_atoms: int, most: int) -> _Watch:
+    correlation, change, distance, barred = np.zeros((4, n_atoms))
+    weights, trial = np.zeros((2, most))
     return _Watch(
         np.zeros(n_atoms, np.int64),
         np.full(n_atoms, -1),
-        np.zeros(n_atoms),
-        np.zeros(n_atoms),
-        np.zeros(n_atoms),
-        np.zeros(n_atoms),
+        correlation,
+        change,
+        distance,
+        barred,
         np.zeros((most, n_atoms)),
         np.arange(most),
+        weights,
+        trial,
     )
 
 
 @kernel(REORDERED)
-def _follow_all(
-    correlations: Array, squares: Array, problem: Any, numbers: Array, codes: Array
+def _follow(
+    rows: Array,
+    correlations: Array,
+    squares: Array,
+    problem: Any,
+    kept: Any,
+    tried: Any,
+    watch: Any,
+    start: Array,
+    before: Array,
+    after: Array,
+    codes: Array,
 ) -> bool:
-    """Fill in the codes of the rows with these numbers; False where a path was cut short."""
-    n_atoms, most = problem.gram.shape[0], problem.most_members
-    path, saved = _new_path(most), _new_path(most)
-    watch = _new_watch(n_atoms, most)
-    before, after = np.zeros(n_atoms), np.zeros(n_atoms)
+    """Follow the paths of some rows, by number, to their codes; False where one was cut short.
+
+    ``kept`` is the path as far as it is known to be right. A stretch of steps from there is tried
+    as if only the watched atoms were there, and tried again with those that should have joined.
+    """
+    gram, tol, n_atoms = problem.gram, problem.tol, problem.gram.shape[0]
+    place = watch.place
     complete = True
-    for i in numbers:
-        start = correlations[i].copy()
-        for _attempt in range(2):
-            n, arrived = _follow(start, squares[i], problem, path, saved, watch, before, after)
+    for i in rows:
+        arrived = False
+        n = 0
+        for attempt in range(2):
+            first = 0.0
+            for k in range(n_atoms):
+                start[k] = correlations[i, k]
+                first = max(first, abs(start[k]))
+            if attempt == 1:  # ties can send a path in circles: part them, each in its own way
+                size, first = PARTED * first, 0.0
+                for k in range(n_atoms):
+                    start[k] += size * ((k * GOLDEN) % 1.0 - 0.5)
+                    first = max(first, abs(start[k]))
+            floor = SMALLEST_PENALTY * first
+            lowest = max(problem.penalty, floor)
+            arrived = first <= lowest or squares[i] <= tol * abs(tol)
+            n, now = 0, first
+            for k in range(n_atoms):
+                before[k] = start[k]
+            n_stretches = 0
+            while not arrived and n_stretches < STRETCHES_PER_MEMBER * (problem.most_members + 5):
+                n_stretches += 1
+                n_watched = _choose_watched(before, gram, kept.member, n, place, watch.atom)
+                while True:
+                    for j in range(n):  # start again from the path that is kept
+                        tried.member[j] = kept.member[j]
+                        tried.sign[j] = kept.sign[j]
+                        tried.code[j] = kept.code[j]
+                        tried.row_part[j] = kept.row_part[j]
+                        tried.sign_part[j] = kept.sign_part[j]
+                        for m in range(j, n):
+                            tried.factor[j, m] = kept.factor[j, m]
+                        for w in range(n_watched):
+                            watch.table[watch.slot[j], w] = gram[kept.member[j], watch.atom[w]]
+                    for w in range(n_watched):
+                        watch.correlation[w] = before[watch.atom[w]]
+                    n_after, now_after, arrived, n_watched = _walk(
+                        start, squares[i], now, lowest, floor, problem, tried, watch, n, n_watched
+                    )
+                    _sum_rows(gram, tried.member, tried.code, n_after, after)
+                    limit = now_after + SLACK * now_after + SLACK * first
+                    n_before = n_watched
+                    for k in range(n_atoms):
+                        after[k] = start[k] - after[k]
+                        # members are watched or have a correlation of the penalty
+                        if abs(after[k]) > limit and place[k] < 0 and gram[k, k] > 0:
+                            watch.atom[n_watched] = k
+                            place[k] = n_watched
+                            n_watched += 1
+                    if n_watched == n_before:
+                        break
+                kept, tried = tried, kept
+                before, after = after, before
+                n, now = n_after, now_after
             if arrived:
                 break
-            _part_ties(start)
         for j in range(n):
-            if path.code[j] * path.sign[j] > 0:  # else zero but for rounding
-                codes[i, path.member[j]] = path.code[j]
+            if kept.code[j] * kept.sign[j] > 0:  # else zero but for rounding
+                codes[i, kept.member[j]] = kept.code[j]
         complete = complete and arrived
     return complete
 
 
-@kernel()
-def _part_ties(correlation: Array) -> None:
-    """Move correlations apart a little, each in its own way: ties can send a path in circles."""
-    size = PARTED * abs(correlation[_best(correlation)])
-    for k in range(correlation.shape[0]):
-        correlation[k] += size * ((k * GOLDEN) % 1.0 - 0.5)
-
-
 @pasted(REORDERED)
-def _follow(
-    start: Array,
-    square: float,
-    problem: Any,
-    path: Any,
-    saved: Any,
-    watch: Any,
-    before: Array,
-    after: Array,
-) -> Any:
-    """Follow the path of one row to its end: number of members, and whether it got there."""
-    best = _best(start)
-    first = abs(start[best])
-    floor = SMALLEST_PENALTY * first
-    lowest = max(problem.penalty, floor)
-    if first <= lowest or square <= problem.tol * abs(problem.tol):
-        return 0, True
-    before[:] = start
-    now, n = first, _join(best, np.sign(start[best]), start, problem, path, 0)
-    slack = SLACK * first
-    for _ in range(STRETCHES_PER_MEMBER * (problem.most_members + 5)):
-        _copy(path, saved, n)
-        n_watched = _choose_watched(before, problem, path, watch, n)
-        while True:
-            n_after, now_after, arrived, n_watched = _walk(
-                start, square, now, lowest, floor, problem, path, watch, n, n_watched
-            )
-            _sum_rows(problem.gram, path.member, path.code, n_after, after)
-            for k in range(start.shape[0]):
-                after[k] = start[k] - after[k]
-            limit = now_after + SLACK * now_after + slack
-            n_more = _watch_missed(after, limit, problem, watch, n_watched)
-            if n_more == n_watched:
-                break
-            n_watched = n_more
-            _copy(saved, path, n)
-            _fill(before, problem, path, watch, n, n_watched)
-        n, now = n_after, now_after
-        if arrived:
-            return n, True
-        before[:] = after
-    return n, False
-
-
-@kernel()
-def _copy(source: Any, target: Any, n: int) -> None:
-    target.member[:n] = source.member[:n]
-    target.sign[:n] = source.sign[:n]
-    target.code[:n] = source.code[:n]
-    target.row_part[:n] = source.row_part[:n]
-    target.sign_part[:n] = source.sign_part[:n]
+def _choose_watched(
+    correlation: Array, gram: Array, member: Array, n: int, place: Array, atom: Array
+) -> int:
+    """Watch the atoms best correlated with the residual, about WATCHED of them; their number."""
+    n_atoms = correlation.shape[0]
+    least, high = 0.0, 0.0
+    for k in range(n_atoms):
+        high = max(high, abs(correlation[k]))
+        place[k] = -1
+    if n_atoms > WATCHED + n:  # members are among the best
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (least + high)
+            n_above = 0
+            for k in range(n_atoms):
+                n_above += abs(correlation[k]) >= middle
+            if n_above > WATCHED + n:
+                least = middle
+            else:
+                high = middle
     for j in range(n):
-        target.factor[j, j:n] = source.factor[j, j:n]
-
-
-@kernel()
-def _choose_watched(correlation: Array, problem: Any, path: Any, watch: Any, n: int) -> int:
-    """Watch the atoms best correlated with the residual; their number."""
-    watch.place[:] = -1
-    size = np.abs(correlation)
-    n_atoms = size.shape[0]
-    for j in range(n):
-        size[path.member[j]] = -1.0
-    least = 0.0
-    if n_atoms > WATCHED + n:
-        least = np.partition(size, n_atoms - WATCHED)[n_atoms - WATCHED]
+        place[member[j]] = 0
     n_watched = 0
     for k in range(n_atoms):
-        if size[k] >= least and problem.gram[k, k] > 0:
-            watch.atom[n_watched] = k
-            watch.place[k] = n_watched
+        if place[k] < 0 and abs(correlation[k]) >= least and gram[k, k] > 0:
+            atom[n_watched] = k
+            place[k] = n_watched
             n_watched += 1
-    _fill(correlation, problem, path, watch, n, n_watched)
-    return n_watched
-
-
-@kernel()
-def _watch_missed(
-    correlation: Array, limit: float, problem: Any, watch: Any, n_watched: int
-) -> int:
-    """Watch the atoms that should have joined but were not watched; the new number watched.
-
-    Members are watched or have a correlation of the penalty.
-    """
-    for k in range(correlation.shape[0]):
-        if abs(correlation[k]) > limit and watch.place[k] < 0 and problem.gram[k, k] > 0:
-            watch.atom[n_watched] = k
-            watch.place[k] = n_watched
-            n_watched += 1
-    return n_watched
-
-
-@kernel()
-def _fill(correlation: Array, problem: Any, path: Any, watch: Any, n: int, n_watched: int) -> None:
-    """Correlations of the watched atoms, and their products with the members."""
-    for i in range(n_watched):
-        watch.correlation[i] = correlation[watch.atom[i]]
-    _bar_members(path, watch, n, n_watched)
     for j in range(n):
-        _fill_row(problem, path, watch, j, n_watched)
-
-
-@kernel()
-def _fill_row(problem: Any, path: Any, watch: Any, j: int, n_watched: int) -> None:
-    row, out, atom = problem.gram[path.member[j]], watch.table[watch.slot[j]], watch.atom
-    for i in range(n_watched):
-        out[i] = row[atom[i]]
-
-
-@kernel()
-def _bar_members(path: Any, watch: Any, n: int, n_watched: int) -> None:
-    watch.barred[:n_watched] = 0.0
-    for j in range(n):
-        place = watch.place[path.member[j]]
-        if place >= 0:
-            watch.barred[place] = np.inf
+        place[member[j]] = -1
+    return n_watched
 
 
 @pasted(REORDERED)
@@ -507,150 +471,148 @@ def _walk(
     Returns the number of members, the penalty, whether the path came to its end, and the number
     of watched atoms: a member that leaves is watched from then on.
     """
+    gram, tol = problem.gram, problem.tol
+    member, sign, code, row_part, sign_part, factor = path
+    atom, place, correlation, change, distance, barred, table, slot, weights, trial = watch
     n_steps = 0
-    while n_steps < STRETCH:
-        path.weights[:n] = path.sign_part[:n]
-        _solve_back(path.factor, path.weights, n)
-        _sum_rows(watch.table, watch.slot, path.weights, n, watch.change[:n_watched])
+    members_left = True
+    arrived = False
+    while n_steps < STRETCH and not arrived:
+        if members_left:  # what depended on the members may not depend on those that are left
+            for w in range(n_watched):
+                barred[w] = 0.0
+            for j in range(n):
+                if place[member[j]] >= 0:
+                    barred[place[member[j]]] = np.inf
+            members_left = False
+        for j in range(n):
+            weights[j] = sign_part[j]
+        _solve_back(factor, weights, n)
+        _sum_rows(table, slot, weights, n, change[:n_watched])
+        # how far the penalty falls until an atom's correlation meets it, and whose
         fall, joining = np.inf, -1
         if n < problem.most_members:
-            fall, joining = _next_to_join(watch, now, n_watched)
-        fall_out, leaving = _next_to_leave(path, n)
+            for w in range(n_watched):
+                # at or past the penalty by rounding or a tie: joins at once, if it does not turn
+                up = max(now - correlation[w], 0.0) / (1 - change[w])
+                down = max(now + correlation[w], 0.0) / (1 + change[w])
+                up = up if change[w] < 1 else np.inf
+                down = down if change[w] > -1 else np.inf
+                distance[w] = min(up, down) + barred[w]
+            for w in range(n_watched):
+                if distance[w] < fall:
+                    fall, joining = distance[w], w
+        # until a coefficient is zero, and whose
+        fall_out, leaving = np.inf, -1
+        left, slope = square, 0.0
+        for j in range(n):
+            left -= row_part[j] * row_part[j]
+            slope += sign_part[j] * sign_part[j]
+            if weights[j] * sign[j] < 0 and max(-code[j] / weights[j], 0.0) < fall_out:
+                fall_out, leaving = max(-code[j] / weights[j], 0.0), j
+        # and until these members leave a residual of norm ``tol``, if they can
         end = lowest
-        if problem.tol >= 0:
-            end = max(_penalty_at(problem.tol, square, path, n), lowest)
-        if now - min(fall, fall_out) <= end:
+        if tol >= 0 and left < tol * tol and slope > 0.0:
+            end = max(np.sqrt((tol * tol - left) / slope), lowest)
+        least = min(fall, fall_out)
+        if now - least <= end:
             # rounding alone can put the end behind us
             now = 0.0 if end == floor else min(end, now)
-            _set_code(path, n, now)
-            return n, now, True, n_watched
-        now -= min(fall, fall_out)
+            arrived = True
+            break
+        now -= least
         for j in range(n):
-            path.code[j] += min(fall, fall_out) * path.weights[j]
-        for i in range(n_watched):
-            watch.correlation[i] -= min(fall, fall_out) * watch.change[i]
+            code[j] += least * weights[j]
+        for w in range(n_watched):
+            correlation[w] -= least * change[w]
         if fall_out <= fall:
-            gone = path.member[leaving]
-            correlation = path.sign[leaving] * now
-            n = _leave(leaving, path, watch, n)
-            if watch.place[gone] < 0:
-                _watch_also(gone, correlation, problem, path, watch, n, n_watched)
+            gone = member[leaving]
+            own_correlation = sign[leaving] * now
+            _leave(leaving, path, slot, n)
+            n -= 1
+            if place[gone] < 0:
+                atom[n_watched], place[gone] = gone, n_watched
+                correlation[n_watched] = own_correlation
+                for j in range(n):
+                    table[slot[j], n_watched] = gram[member[j], gone]
                 n_watched += 1
-            # what depended on the members may not depend on those that are left
-            _bar_members(path, watch, n, n_watched)
+            members_left = True
             n_steps += 1
-        else:
-            k = watch.atom[joining]
-            watch.barred[joining] = np.inf
-            more = _join(k, np.sign(watch.correlation[joining]), start, problem, path, n)
-            if more > problem.n_nonzero:
-                newest = path.code[n - 1] * problem.gram[path.member[n - 1], path.member[n - 1]]
-                if abs(newest) > TIED * floor:
-                    _set_code(path, n, now)
-                    return n, now, True, n_watched
-                more = n  # it ties with the newest member: left out, or the code might be zero
-            if more > n:  # copies of a member do not join, and many would use up every stretch
-                _fill_row(problem, path, watch, n, n_watched)
-                n_steps += 1
-            n = more
-    _set_code(path, n, now)
-    return n, now, False, n_watched
-
-
-@kernel()
-def _watch_also(
-    k: int, correlation: float, problem: Any, path: Any, watch: Any, n: int, n_watched: int
-) -> None:
-    watch.atom[n_watched] = k
-    watch.place[k] = n_watched
-    watch.correlation[n_watched] = correlation
+            continue
+        k = atom[joining]
+        barred[joining] = np.inf
+        # a row of the factor: L trial = gram[member, k]
+        for j in range(n):
+            trial[j] = gram[k, member[j]]
+        new_sign = 1.0 if correlation[joining] > 0 else -1.0
+        projected, new_row_part, new_sign_part = gram[k, k], start[k], new_sign
+        for j in range(n):
+            value = trial[j] / factor[j, j]
+            trial[j] = value
+            projected -= value * value
+            new_row_part -= value * row_part[j]
+            new_sign_part -= value * sign_part[j]
+            for m in range(j + 1, n):
+                trial[m] -= value * factor[j, m]
+        if projected <= problem.dependence * gram[k, k]:
+            continue  # copies of a member do not join, and many would use up every stretch
+        if n == problem.n_nonzero:
+            newest = code[n - 1] * gram[member[n - 1], member[n - 1]]
+            if abs(newest) > TIED * floor:
+                arrived = True
+                break
+            continue  # it ties with the newest member: left out, or the code might be zero
+        length = np.sqrt(projected)
+        for j in range(n):
+            factor[j, n] = trial[j]
+        factor[n, n] = length
+        row_part[n] = new_row_part / length
+        sign_part[n] = new_sign_part / length
+        member[n] = k
+        sign[n] = new_sign
+        code[n] = 0.0
+        for w in range(n_watched):
+            table[slot[n], w] = gram[k, atom[w]]
+        n += 1
+        n_steps += 1
+    # The code at this penalty, from the factor. An atom that has just joined can have the wrong
+    # sign by rounding. That stays: members would otherwise no longer have correlations of the
+    # penalty, and the error would grow.
     for j in range(n):
-        watch.table[watch.slot[j], n_watched] = problem.gram[path.member[j], k]
-
-
-@kernel()
-def _best(correlation: Array) -> int:
-    best = 0
-    for k in range(correlation.shape[0]):
-        if abs(correlation[k]) > abs(correlation[best]):
-            best = k
-    return best
+        code[j] = row_part[j] - now * sign_part[j]
+    _solve_back(factor, code, n)
+    return n, now, arrived, n_watched
 
 
 @pasted(REORDERED)
-def _join(k: int, sign: float, start: Array, problem: Any, path: Any, n: int) -> int:
-    """Add atom k to the members and a row to the factor, unless it depends on the members."""
-    row, own = path.trial, problem.gram[k]
-    for j in range(n):
-        row[j] = own[path.member[j]]
-    for j in range(n):
-        value = row[j] / path.factor[j, j]
-        row[j] = value
-        rest, column = row[j + 1 : n], path.factor[j, j + 1 : n]
-        for i in range(rest.shape[0]):
-            rest[i] -= value * column[i]
-    square, row_part, sign_part = own[k], start[k], sign
-    for j in range(n):
-        square -= row[j] * row[j]
-        row_part -= row[j] * path.row_part[j]
-        sign_part -= row[j] * path.sign_part[j]
-    if square <= problem.dependence * own[k]:
-        return n
-    length = np.sqrt(square)
-    for j in range(n):
-        path.factor[j, n] = row[j]
-    path.factor[n, n] = length
-    path.row_part[n] = row_part / length
-    path.sign_part[n] = sign_part / length
-    path.member[n] = k
-    path.sign[n] = sign
-    path.code[n] = 0.0
-    return n + 1
-
-
-@pasted(REORDERED)
-def _leave(gone: int, path: Any, watch: Any, n: int) -> int:
+def _leave(gone: int, path: Any, slot: Array, n: int) -> None:
     """Take member number ``gone`` out, and bring the factor back to lower form by rotations."""
-    free = watch.slot[gone]
+    member, sign, code, row_part, sign_part, factor = path
+    free = slot[gone]
     for i in range(gone, n - 1):
-        path.member[i] = path.member[i + 1]
-        path.sign[i] = path.sign[i + 1]
-        path.code[i] = path.code[i + 1]
-        watch.slot[i] = watch.slot[i + 1]
-    watch.slot[n - 1] = free
+        member[i] = member[i + 1]
+        sign[i] = sign[i + 1]
+        code[i] = code[i + 1]
+        slot[i] = slot[i + 1]
+    slot[n - 1] = free
     for j in range(n):  # row ``gone`` of L goes, those below move up
-        column = path.factor[j]
         for i in range(max(gone, j - 1), n - 1):
-            column[i] = column[i + 1]
+            factor[j, i] = factor[j, i + 1]
     for i in range(gone, n - 1):
         # rotate columns i and i + 1, so that row i has no entry in the second
-        left, right = path.factor[i, i : n - 1], path.factor[i + 1, i : n - 1]
-        length = np.hypot(left[0], right[0])
-        cosine, sine = left[0] / length, right[0] / length
-        for j in range(left.shape[0]):
-            a, b = left[j], right[j]
-            left[j] = cosine * a + sine * b
-            right[j] = cosine * b - sine * a
-        for part in (path.row_part, path.sign_part):
-            a, b = part[i], part[i + 1]
-            part[i] = cosine * a + sine * b
-            part[i + 1] = cosine * b - sine * a
-    return n - 1
+        length = np.hypot(factor[i, i], factor[i + 1, i])
+        cosine, sine = factor[i, i] / length, factor[i + 1, i] / length
+        for j in range(i, n - 1):
+            a, b = factor[i, j], factor[i + 1, j]
+            factor[i, j] = cosine * a + sine * b
+            factor[i + 1, j] = cosine * b - sine * a
+        a, b = row_part[i], row_part[i + 1]
+        row_part[i], row_part[i + 1] = cosine * a + sine * b, cosine * b - sine * a
+        a, b = sign_part[i], sign_part[i + 1]
+        sign_part[i], sign_part[i + 1] = cosine * a + sine * b, cosine * b - sine * a
 
 
-@pasted(REORDERED)
-def _set_code(path: Any, n: int, penalty: float) -> None:
-    """Code at a penalty, from the factor.
-
-    An atom that has just joined can have the wrong sign by rounding. That stays: members would
-    otherwise no longer have correlations of the penalty, and the error would grow.
-    """
-    for j in range(n):
-        path.code[j] = path.row_part[j] - penalty * path.sign_part[j]
-    _solve_back(path.factor, path.code, n)
-
-
-@pasted(REORDERED)
+@inlined(REORDERED)
 def _solve_back(factor: Array, values: Array, n: int) -> None:
     """Solve L' x = values in place."""
     for j in range(n - 1, -1, -1):
@@ -661,69 +623,27 @@ def _solve_back(factor: Array, values: Array, n: int) -> None:
         values[j] = value / factor[j, j]
 
 
-@pasted(REORDERED)
-def _sum_rows(gram: Array, member: Array, weights: Array, n: int, out: Array) -> None:
-    """``weights @ gram[member]``, eight rows at a time: the sum is then written once for eight."""
-    out[:] = 0
+@inlined(REORDERED)
+def _sum_rows(table: Array, number: Array, weights: Array, n: int, out: Array) -> None:
+    """``weights @ table[number]``, eight rows at a time: the sum is then written once for eight."""
+    for k in range(out.shape[0]):
+        out[k] = 0
     whole = n - n % 8
     for j in range(0, whole, 8):
         w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
         w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
-        g0, g1, g2, g3 = (
-            gram[member[j]], gram[member[j + 1]], gram[member[j + 2]], gram[member[j + 3]],
+        r0, r1, r2, r3 = (
+            table[number[j]], table[number[j + 1]], table[number[j + 2]], table[number[j + 3]],
         )  # fmt: skip
-        g4, g5, g6, g7 = (
-            gram[member[j + 4]], gram[member[j + 5]], gram[member[j + 6]], gram[member[j + 7]],
+        r4, r5, r6, r7 = (
+            table[number[j + 4]], table[number[j + 5]], table[number[j + 6]], table[number[j + 7]],
         )  # fmt: skip
         for k in range(out.shape[0]):
             out[k] += (
-                w0 * g0[k] + w1 * g1[k] + w2 * g2[k] + w3 * g3[k]
-                + w4 * g4[k] + w5 * g5[k] + w6 * g6[k] + w7 * g7[k]
+                w0 * r0[k] + w1 * r1[k] + w2 * r2[k] + w3 * r3[k]
+                + w4 * r4[k] + w5 * r5[k] + w6 * r6[k] + w7 * r7[k]
             )  # fmt: skip
     for j in range(whole, n):
-        weight, row = weights[j], gram[member[j]]
+        weight, row = weights[j], table[number[j]]
         for k in range(out.shape[0]):
             out[k] += weight * row[k]
-
-
-@pasted(REORDERED)
-def _next_to_join(watch: Any, now: float, n_watched: int) -> Any:
-    """How far the penalty falls until an atom's correlation meets it, and whose in the list."""
-    correlation, change = watch.correlation[:n_watched], watch.change[:n_watched]
-    distance, barred = watch.distance[:n_watched], watch.barred[:n_watched]
-    for i in range(n_watched):
-        # at or past the penalty by rounding or a tie: joins at once, if it does not turn back
-        up = max(now - correlation[i], 0.0) / (1 - change[i])
-        down = max(now + correlation[i], 0.0) / (1 + change[i])
-        up = up if change[i] < 1 else np.inf
-        down = down if change[i] > -1 else np.inf
-        distance[i] = min(up, down) + barred[i]
-    least, which = np.inf, -1
-    for i in range(n_watched):
-        if distance[i] < least:
-            least, which = distance[i], i
-    return least, which
-
-
-@pasted(REORDERED)
-def _next_to_leave(path: Any, n: int) -> Any:
-    """How far the penalty falls until a coefficient is zero, and whose."""
-    least, which = np.inf, -1
-    for j in range(n):
-        if path.weights[j] * path.sign[j] < 0:
-            fall = max(-path.code[j] / path.weights[j], 0.0)
-            if fall < least:
-                least, which = fall, j
-    return least, which
-
-
-@pasted(REORDERED)
-def _penalty_at(tol: float, square: float, path: Any, n: int) -> float:
-    """Penalty at which these members leave a residual of norm ``tol``; 0 where they cannot."""
-    left, slope = square, 0.0
-    for j in range(n):
-        left -= path.row_part[j] * path.row_part[j]
-        slope += path.sign_part[j] * path.sign_part[j]
-    if left >= tol * tol or slope == 0.0:
-        return 0.0
-    return np.sqrt((tol * tol - left) / slope)

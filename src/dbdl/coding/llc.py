@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._compile import REORDERED, inlined, kernel
+from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.omp import ROWS, gram_matrix
 
@@ -69,12 +70,8 @@ def llc(
     n_used = min(n_nonzero, len(wide))
 
     def code(rows: slice) -> tuple[Array, Array]:
-        # padded, so that a row alone has the bits of the row in a batch
-        padded = np.zeros((ROWS, wide.shape[1]))
-        padded[: rows.stop - rows.start] = X[rows]
-        nearest, values = codes_of_nearest(padded, wide, products, n_used, penalty)
-        used = slice(0, rows.stop - rows.start)
-        return nearest[used], values[used]
+        own = np.ascontiguousarray(X[rows], dtype=np.float64)
+        return codes_of_nearest(own, wide, products, n_used, penalty)
 
     blocks = run_blocks(code, block_slices(len(X), ROWS), n_threads)
     empty = [(np.empty((0, n_used), dtype=np.int64), np.empty((0, n_used)))]
@@ -86,7 +83,7 @@ def llc(
 def codes_of_nearest(
     X: Array, atoms: Array, gram: Array, n_used: int, penalty: float = 1e-4
 ) -> tuple[Array, Array]:
-    """Code rows over their nearest atoms, all rows in one matrix product.
+    """Code rows over their nearest atoms.
 
     Parameters
     ----------
@@ -105,8 +102,7 @@ def codes_of_nearest(
     """
     nearest = np.empty((len(X), n_used), dtype=np.int64)
     codes = np.empty((len(X), n_used))
-    square = np.einsum("ij,ij->i", X, X)
-    _code_rows(X @ atoms.T, square, gram, penalty, nearest, codes)
+    _code_rows(row_products(X, atoms), row_squares(X), gram, penalty, nearest, codes)
     return nearest, codes
 
 

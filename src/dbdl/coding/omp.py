@@ -37,14 +37,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from dbdl._compile import REORDERED, inlined, kernel
+from dbdl._compile import REORDERED, kernel, read_only
+from dbdl._products import block_product, row_products, row_squares
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
 
 Selection = Literal["orthogonal", "forward"]
 Array = NDArray[Any]
 
-# Rows coded by one call of the kernel. The last block is padded with zero rows: a product of
-# another height rounds differently, and a query would not get the bits of its row in a batch.
+# Rows coded by one call of the kernel.
 ROWS = 32
 
 # Rows of the Gram matrix computed by one product.
@@ -84,6 +84,10 @@ OVERFLOW = (
     "The products of X and atoms overflow. Expected values whose products stay finite. Scale X and "
     "atoms, to rows of norm one say (normalize=True where there is such a parameter)."
 )
+
+# A float32 copy of the Gram matrix pays if rows x non-zeros x (non-zeros + 64) are more than this
+# many times the atoms: with 1810 atoms from 115 rows on for 10 non-zeros, and from 15 for 50.
+COPY_PAYS = 47
 
 # 64 bytes, a cache line and the widest vector, in numbers of float32.
 LINE = 16
@@ -238,20 +242,35 @@ def encode(
     -------
     Pursuit
     """
-    X, atoms, gram = (_read_only(array) for array in (X, atoms, gram))
     sizes = np.array(lengths, dtype=np.int64)
-    problem = _pose(X, atoms, gram, int(sizes.max()), selection, tol)
-    n_samples, dtype = X.shape[0], X.dtype
-    order = np.zeros((n_samples, sizes.max()), np.int32)
-    count = np.zeros(n_samples, np.int32)
-    coefficients = np.zeros((n_samples, sizes.sum()), dtype)
+    longest = int(sizes.max())
+    problem = _pose(X, gram, selection, tol)
+    # Many rows pay for a copy that halves what each step reads; few go the careful way at once.
+    many = len(X) * longest * (longest + 64) > COPY_PAYS * len(gram)
+    unit_gram = (
+        _unit_gram(problem.gram, problem.inverse_norm) if many else np.empty((0, 0), np.float32)
+    )
+    unit_scale = np.ones(len(gram), np.float32)
+    order = np.zeros((len(X), longest), np.int32)
+    count = np.zeros(len(X), np.int32)
+    coefficients = np.zeros((len(X), sizes.sum()), X.dtype)
 
     def code(rows: slice) -> None:
-        _code_block(X[rows], problem, sizes, order[rows], count[rows], coefficients[rows])
+        correlations = row_products(X[rows], atoms)
+        if not np.isfinite(correlations).all():
+            raise ValueError(OVERFLOW)
+        norms = np.sqrt(row_squares(X[rows]))
+        factor = _new_factor(longest)
+        out = sizes, order[rows], count[rows], coefficients[rows]
+        todo = np.flatnonzero(norms)
+        screen = _quick_screen(unit_gram, unit_scale, longest)
+        _pursue(todo if many else todo[:0], correlations, norms, problem, factor, screen, *out)
+        if many:
+            todo = np.flatnonzero(count[rows] < 0)
+        screen = _careful_screen(problem, longest if len(todo) else 0)
+        _pursue(todo, correlations, norms, problem, factor, screen, *out)
 
-    run_blocks(code, block_slices(n_samples, ROWS), n_threads)
-    if n_samples and count.min() < 0:
-        raise ValueError(OVERFLOW)
+    run_blocks(code, block_slices(len(X), ROWS), n_threads)
     ends = np.cumsum(sizes)[:-1]
     return Pursuit(order, count, np.split(coefficients, ends, axis=1))
 
@@ -274,7 +293,7 @@ def gram_matrix(atoms: Array, n_threads: int = 1) -> Array:
     gram = np.empty((n_atoms, n_atoms), atoms.dtype)
 
     def fill(rows: slice) -> None:
-        upper = atoms[rows] @ atoms[rows.start :].T
+        upper = block_product(atoms[rows], atoms[rows.start :].T)
         gram[rows, rows.start :] = upper
         gram[rows.start :, rows] = upper.T
 
@@ -422,12 +441,8 @@ def _check_gram(gram: Array, n_atoms: int) -> Array:
 class _Problem(NamedTuple):
     """What all rows share. Atoms count as scaled to norm one, rows too."""
 
-    atoms: Array  # (n_atoms, n_features)
     gram: Array  # (n_atoms, n_atoms), as given
     inverse_norm: Array  # (n_atoms,), zero for zero atoms, float64
-    screen_gram: Array  # (n_atoms, n_atoms), for V in float32: gram, or its float32 copy
-    screen_scale: Array  # (n_atoms,), brings screen_gram to atoms of norm one
-    longest: int  # most atoms of a row
     forward: bool
     tol: float  # negative: none
     noise: float  # correlations up to this count as zero
@@ -447,49 +462,83 @@ class _Factor(NamedTuple):
 
 
 class _Screen(NamedTuple):
-    """The screening side of a row, all of one dtype, padded to whole cache lines."""
+    """The screening side of a row, of float32, or of float64 where float32 is not trusted.
 
+    The arrays of that dtype are padded to whole cache lines.
+    """
+
+    gram: Array  # (n_atoms, n_atoms), in any dtype
+    scale: Array  # (n_atoms,), brings that Gram matrix to atoms of norm one
     directions: Array  # V, (longest + 8, width): room for the zero weights of a last, partial group
     running: Array  # (CHUNK,), the direction in the making
     correlation: Array  # (width,)
-    norm: Array  # (width,), projected squared norm (forward) or 1; barred atoms infinity or 0
+    norm: Array  # (width,), projected squared norm (forward) or 1; infinity for barred atoms
     score: Array  # (width,)
     highest: Array  # (LANES,), elementwise maximum of the scores, LANES columns at a time
     lowest: Array  # (LANES,), elementwise minimum of the norms
     weights: Array  # (longest + 8,)
+    doubt: bool  # whether the screen's errors are measured
+    norm_floor: float  # projected squared norms below this are looked at for dependence
 
 
-def _read_only(array: Array) -> Array:
-    """A read-only view: one compiled version then serves arrays that are and are not writeable."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _pose(
-    X: Array, atoms: Array, gram: Array, longest: int, selection: str, tol: float | None
-) -> _Problem:
+def _pose(X: Array, gram: Array, selection: str, tol: float | None) -> _Problem:
     eps = float(np.finfo(X.dtype).eps)
     norm = np.sqrt(np.diagonal(gram).astype(np.float64))
     inverse_norm = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
-    screen_gram, screen_scale = gram, inverse_norm.astype(gram.dtype)
-    if X.shape[0] > gram.shape[0] // 8:
-        # enough rows to pay for a copy that halves what each step reads
-        screen_gram = _unit_gram(gram, inverse_norm)
-        screen_scale = np.ones(gram.shape[0], np.float32)
     return _Problem(
-        atoms,
-        gram,
+        read_only(gram),
         inverse_norm,
-        _read_only(screen_gram),
-        screen_scale,
-        longest,
         selection == "forward",
         -1.0 if tol is None else float(tol),
         NOISE * eps * math.sqrt(X.shape[1]),
         DEPENDENCE[X.dtype.name],
         eps,
     )
+
+
+def _new_factor(longest: int) -> _Factor:
+    return _Factor(np.zeros((longest, longest)), *(np.zeros(longest) for _ in range(5)))
+
+
+def _quick_screen(gram: Array, scale: Array, longest: int) -> _Screen:
+    """Screen in float32, over a float32 copy of the Gram matrix of atoms of norm one."""
+    return _new_screen(gram, scale, longest, np.float32, True, NORM_FLOOR)
+
+
+def _careful_screen(problem: _Problem, longest: int) -> _Screen:
+    """Screen in float64, which is always trusted."""
+    gram, scale = problem.gram, problem.inverse_norm
+    return _new_screen(gram, scale, longest, np.float64, False, problem.dependence)
+
+
+def _new_screen(
+    gram: Array, scale: Array, longest: int, dtype: type, doubt: bool, norm_floor: float
+) -> _Screen:
+    width = -(-len(gram) // LINE) * LINE
+    if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
+        width += LINE
+    buffer = _aligned_zeros(longest + 8 + 3, width, dtype)
+    return _Screen(
+        read_only(gram),
+        scale,
+        buffer[3:],
+        np.zeros(CHUNK, dtype),
+        buffer[0],
+        buffer[1],
+        buffer[2],
+        np.zeros(LANES, dtype),
+        np.zeros(LANES, dtype),
+        np.zeros(longest + 8, dtype),
+        doubt,
+        norm_floor,
+    )
+
+
+def _aligned_zeros(n_rows: int, n_columns: int, dtype: type) -> Array:
+    """Zeros that start on a cache line: the sums ran 3 to 50 % slower off it."""
+    flat: Array = np.zeros(n_rows * n_columns + LINE, dtype)
+    offset = (-flat.ctypes.data % (4 * LINE)) // flat.itemsize
+    return flat[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
 @kernel(REORDERED)
@@ -504,395 +553,204 @@ def _unit_gram(gram: Array, inverse_norm: Array) -> Array:
 
 
 @kernel(REORDERED)
-def _code_block(
-    rows: Array, problem: Any, sizes: Array, order: Array, count: Array, coefficients: Array
-) -> None:
-    """Code up to ROWS rows, one after the other, filling order, count and coefficients."""
-    padded = np.zeros((ROWS, rows.shape[1]), rows.dtype)
-    for i in range(rows.shape[0]):
-        for feature in range(rows.shape[1]):
-            padded[i, feature] = rows[i, feature]
-    correlations = np.dot(padded, problem.atoms.T)
-    factor = _new_factor(problem.longest)
-    screen = _new_screen(problem, np.zeros(1, np.float32))
-    for i in range(rows.shape[0]):
-        norm = _norm(rows[i])
-        if not _all_finite(correlations[i]):
-            count[i] = -1
-            continue
-        if norm == 0.0:
-            continue
-        count[i] = _pursue(
-            correlations[i], norm, problem, factor, screen, NORM_FLOOR, True, order[i]
-        )
-        if count[i] < 0:
-            careful = _new_screen(problem, np.zeros(1, np.float64))
-            count[i] = _pursue(
-                correlations[i], norm, problem, factor, careful, problem.dependence, False, order[i]
-            )
-        _solve(factor, norm, problem.inverse_norm, order[i], count[i], sizes, coefficients[i])
-
-
-@kernel()
-def _new_factor(longest: int) -> Any:
-    return _Factor(
-        np.zeros((longest, longest)),
-        np.zeros(longest),
-        np.zeros(longest),
-        np.zeros(longest),
-        np.zeros(longest),
-        np.zeros(longest),
-    )
-
-
-@kernel()
-def _new_screen(problem: Any, kind: Array) -> Any:
-    width = -(-problem.gram.shape[0] // LINE) * LINE
-    if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
-        width += LINE
-    buffer = _aligned_zeros(problem.longest + 8 + 4, width, kind)
-    return _Screen(
-        buffer[4:],
-        np.zeros(CHUNK, kind.dtype),
-        buffer[0],
-        buffer[1],
-        buffer[2],
-        np.zeros(LANES, kind.dtype),
-        np.zeros(LANES, kind.dtype),
-        np.zeros(problem.longest + 8, kind.dtype),
-    )
-
-
-@kernel()
-def _aligned_zeros(n_rows: int, n_columns: int, kind: Array) -> Array:
-    """Zeros that start on a cache line: the sums ran 3 to 50 % slower off it."""
-    flat = np.zeros(n_rows * n_columns + LINE, kind.dtype)
-    offset = (-flat.ctypes.data % (4 * LINE)) // kind.itemsize
-    return flat[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)
-
-
-@inlined(REORDERED)
-def _norm(row: Array) -> float:
-    square = 0.0
-    for value in row:
-        square += np.float64(value) * np.float64(value)
-    return np.sqrt(square)
-
-
-@kernel()
-def _all_finite(values: Array) -> bool:
-    total = 0.0
-    for value in values:
-        total += value * 0  # zero, or NaN from NaN and infinity
-    return total == 0.0
-
-
-@inlined(REORDERED)
 def _pursue(
+    rows: Array,
     correlations: Array,
-    norm: float,
+    norms: Array,
     problem: Any,
     factor: Any,
     screen: Any,
-    norm_floor: float,
-    doubt: bool,
-    order: Array,
-) -> int:
-    """Choose the atoms of one row; their number, or -1 where the screen is not to be trusted.
-
-    Without ``doubt`` (V in float64) it is always trusted, and projected squared norms under
-    ``norm_floor`` are looked at for dependence alone.
-    """
-    barred = np.inf if problem.forward else 0.0
-    n_atoms = correlations.shape[0]
-    _start(correlations, norm, problem, screen, barred)
-    limit = (problem.tol / norm) ** 2 if problem.tol >= 0 else -1.0
-    remaining = 1.0
-    t = 0
-    while t < problem.longest and remaining > limit:
-        top = _highest(screen.highest)
-        if top <= 0:
-            break
-        threshold = top * (1 - MARGIN)
-        best, best_score, best_correlation, best_square, dropped = -1, 0.0, 0.0, 1.0, False
-        for lane in range(LANES):
-            if screen.highest[lane] < threshold:
-                continue
-            for k in range(lane, n_atoms, LANES):
-                if screen.score[k] < threshold:
-                    continue
-                _project(k, problem, factor, order, t)
-                square, correlation = 1.0, correlations[k] * problem.inverse_norm[k] / norm
-                for j in range(t):
-                    square -= factor.trial[j] * factor.trial[j]
-                    correlation -= factor.trial[j] * factor.target[j]
-                if _is_dependent(square, problem, factor, t):
-                    screen.norm[k] = barred
-                    dropped = True
-                    continue
-                if doubt:
-                    error = abs(screen.correlation[k] - correlation)
-                    if error > CORRELATION_SLACK * abs(correlation):
-                        return -1
-                    if problem.forward and abs(screen.norm[k] - square) > NORM_SLACK:
-                        return -1
-                score = correlation * correlation
-                if problem.forward:
-                    score /= square
-                if score > best_score or (score == best_score and k < best):
-                    best, best_score, best_correlation, best_square = k, score, correlation, square
-                    for j in range(t):
-                        factor.weights[j] = factor.trial[j]
-        if best < 0 and dropped:
-            _rank(screen, problem.forward)
-            continue
-        if best < 0 or abs(best_correlation) <= problem.noise:
-            break
-        inverse = 1 / np.sqrt(best_square)
-        for j in range(t):
-            factor.columns[j, t] = factor.weights[j]
-            screen.weights[j] = factor.weights[j]
-        order[t] = best
-        factor.inverse_diagonal[t] = inverse
-        factor.target[t] = best_correlation * inverse
-        remaining -= factor.target[t] ** 2
-        screen.norm[best] = barred
-        t += 1
-        if t < problem.longest:
-            _advance(problem, factor, screen, doubt, order, t - 1)
-            if problem.forward and _lowest(screen.lowest) < norm_floor:
-                for k in range(n_atoms):
-                    if screen.norm[k] < norm_floor:
-                        _project(k, problem, factor, order, t)
-                        square = 1.0
-                        for j in range(t):
-                            square -= factor.trial[j] * factor.trial[j]
-                        if _is_dependent(square, problem, factor, t):
-                            screen.norm[k] = barred
-                        elif doubt:
-                            return -1
-                _rank(screen, True)
-    return t
-
-
-@inlined(REORDERED)
-def _start(correlations: Array, norm: float, problem: Any, screen: Any, barred: float) -> None:
-    screen.weights[:] = 0
-    screen.correlation[:] = 0
-    screen.norm[:] = barred
-    for k in range(correlations.shape[0]):
-        if problem.inverse_norm[k] > 0:
-            screen.correlation[k] = correlations[k] * problem.inverse_norm[k] / norm
-            screen.norm[k] = 1
-    _rank(screen, problem.forward)
-
-
-@inlined(REORDERED)
-def _rank(screen: Any, forward: bool) -> None:
-    """Scores of all atoms from their correlations and norms."""
-    for k in range(screen.score.shape[0]):
-        square = screen.correlation[k] * screen.correlation[k]
-        screen.score[k] = square / screen.norm[k] if forward else square * screen.norm[k]
-    screen.highest[:] = 0
-    _fold(screen.score, screen.norm, screen.highest, screen.lowest)
-
-
-@inlined(REORDERED)
-def _fold(score: Array, norm: Array, highest: Array, lowest: Array) -> None:
-    for start in range(0, score.shape[0], LANES):
-        part, norms = score[start : start + LANES], norm[start : start + LANES]
-        for k in range(part.shape[0]):
-            highest[k] = part[k] if part[k] > highest[k] else highest[k]
-            lowest[k] = norms[k] if norms[k] < lowest[k] else lowest[k]
-
-
-@inlined(REORDERED)
-def _highest(values: Array) -> float:
-    """Maximum, by four chains: one alone would wait for itself at each step."""
-    a, b, c, d = values[0], values[1], values[2], values[3]
-    for k in range(4, values.shape[0], 4):
-        a = values[k] if values[k] > a else a
-        b = values[k + 1] if values[k + 1] > b else b
-        c = values[k + 2] if values[k + 2] > c else c
-        d = values[k + 3] if values[k + 3] > d else d
-    return max(max(a, b), max(c, d))
-
-
-@inlined(REORDERED)
-def _lowest(values: Array) -> float:
-    a, b, c, d = values[0], values[1], values[2], values[3]
-    for k in range(4, values.shape[0], 4):
-        a = values[k] if values[k] < a else a
-        b = values[k + 1] if values[k + 1] < b else b
-        c = values[k + 2] if values[k + 2] < c else c
-        d = values[k + 3] if values[k + 3] < d else d
-    return min(min(a, b), min(c, d))
-
-
-@inlined(REORDERED)
-def _project(k: int, problem: Any, factor: Any, order: Array, t: int) -> None:
-    """Correlations of atom k with the t directions, exactly: L trial = gram[chosen, k]."""
-    row, scale, trial = problem.gram[k], problem.inverse_norm[k], factor.trial
-    for j in range(t):
-        trial[j] = row[order[j]] * (scale * problem.inverse_norm[order[j]])
-    for j in range(t):
-        value = trial[j] * factor.inverse_diagonal[j]
-        trial[j] = value
-        column = factor.columns[j]
-        for i in range(j + 1, t):
-            trial[i] -= value * column[i]
-
-
-@inlined(REORDERED)
-def _is_dependent(square: float, problem: Any, factor: Any, t: int) -> bool:
-    """Whether a projected squared norm, of the atom in ``trial``, is no more than rounding.
-
-    Entries of the Gram matrix off by eps change it by up to eps (1 + sum |combination|)^2.
-    """
-    if square > INDEPENDENCE:
-        return False
-    if square <= problem.dependence:
-        return True
-    total = 1.0
-    combination = factor.combination
-    for j in range(t - 1, -1, -1):
-        value = factor.trial[j]
-        for i in range(j + 1, t):
-            value -= factor.columns[j, i] * combination[i]
-        combination[j] = value * factor.inverse_diagonal[j]
-        total += abs(combination[j])
-    return square <= problem.rounding * total * total
-
-
-@inlined(REORDERED)
-def _advance(problem: Any, factor: Any, screen: Any, doubt: bool, order: Array, t: int) -> None:
-    """Make direction t from the atom chosen last, take it out of correlations and norms."""
-    chosen = order[t]
-    V, weights = screen.directions, screen.weights
-    inverse = V.dtype.type(factor.inverse_diagonal[t])
-    step = V.dtype.type(factor.target[t])
-    width, n_atoms = V.shape[1], problem.gram.shape[0]
-    quick_row, quick_scale = problem.screen_gram[chosen], problem.screen_scale
-    row, scale = problem.gram[chosen], problem.inverse_norm
-    screen.highest[:] = 0
-    screen.lowest[:] = np.inf
-    for start in range(0, width, CHUNK):
-        stop = min(start + CHUNK, width)
-        running = screen.running[: stop - start]
-        filled = max(0, min(stop, n_atoms) - start)
-        end = start + filled
-        if doubt:
-            _scale_row(quick_row[start:end], quick_scale[start:end], quick_scale[chosen], running)
-        else:
-            _scale_row(row[start:end], scale[start:end], scale[chosen], running)
-        running[filled:] = 0
-        # Groups of eight: the running sum is read and written once for eight products, and plain
-        # loops over columns vectorise. Weights past t are zero, so the last group may be partial.
-        for j in range(0, t, 8):
-            if t - j > 4:
-                _take_eight(running, V, weights, j, start, stop)
-            else:
-                _take_four(running, V, weights, j, start, stop)
-        correlation, norm = screen.correlation[start:stop], screen.norm[start:stop]
-        score = screen.score[start:stop]
-        if problem.forward:
-            _finish_forward(running, V[t, start:stop], correlation, norm, score, inverse, step)
-        else:
-            _finish_orthogonal(running, V[t, start:stop], correlation, norm, score, inverse, step)
-        _fold(score, norm, screen.highest, screen.lowest)
-
-
-@inlined(REORDERED)
-def _scale_row(row: Array, scale: Array, own: float, out: Array) -> None:
-    for k in range(row.shape[0]):
-        out[k] = row[k] * (own * scale[k])
-
-
-@inlined(REORDERED)
-def _take_eight(running: Array, V: Array, weights: Array, j: int, start: int, stop: int) -> None:
-    w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
-    w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
-    # one row at a time: a slice of several would not be known to be contiguous
-    v0, v1 = V[j, start:stop], V[j + 1, start:stop]
-    v2, v3 = V[j + 2, start:stop], V[j + 3, start:stop]
-    v4, v5 = V[j + 4, start:stop], V[j + 5, start:stop]
-    v6, v7 = V[j + 6, start:stop], V[j + 7, start:stop]
-    for k in range(running.shape[0]):
-        running[k] -= (
-            w0 * v0[k] + w1 * v1[k] + w2 * v2[k] + w3 * v3[k]
-            + w4 * v4[k] + w5 * v5[k] + w6 * v6[k] + w7 * v7[k]
-        )  # fmt: skip
-
-
-@inlined(REORDERED)
-def _take_four(running: Array, V: Array, weights: Array, j: int, start: int, stop: int) -> None:
-    w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
-    v0, v1 = V[j, start:stop], V[j + 1, start:stop]
-    v2, v3 = V[j + 2, start:stop], V[j + 3, start:stop]
-    for k in range(running.shape[0]):
-        running[k] -= w0 * v0[k] + w1 * v1[k] + w2 * v2[k] + w3 * v3[k]
-
-
-@inlined(REORDERED)
-def _finish_forward(
-    running: Array,
-    direction: Array,
-    correlation: Array,
-    norm: Array,
-    score: Array,
-    inverse: float,
-    step: float,
-) -> None:
-    for k in range(direction.shape[0]):
-        value = running[k] * inverse
-        direction[k] = value
-        left = correlation[k] - step * value
-        correlation[k] = left
-        square = norm[k] - value * value
-        norm[k] = square
-        score[k] = left * left / square
-
-
-@inlined(REORDERED)
-def _finish_orthogonal(
-    running: Array,
-    direction: Array,
-    correlation: Array,
-    norm: Array,
-    score: Array,
-    inverse: float,
-    step: float,
-) -> None:
-    for k in range(direction.shape[0]):
-        value = running[k] * inverse
-        direction[k] = value
-        left = correlation[k] - step * value
-        correlation[k] = left
-        score[k] = left * left * norm[k]
-
-
-@inlined(REORDERED)
-def _solve(
-    factor: Any,
-    norm: float,
-    inverse_norm: Array,
-    order: Array,
-    count: int,
     sizes: Array,
+    order: Array,
+    count: Array,
     coefficients: Array,
 ) -> None:
-    """Coefficients of each requested prefix, L' x = target, side by side."""
-    solution = np.empty(count)
-    first = 0
-    for size in sizes:
-        last = min(size, count)
-        for j in range(last - 1, -1, -1):
-            value = factor.target[j]
-            for i in range(j + 1, last):
-                value -= factor.columns[j, i] * solution[i]
-            solution[j] = value * factor.inverse_diagonal[j]
-            coefficients[first + j] = solution[j] * (norm * inverse_norm[order[j]])
-        first += size
+    """Choose the atoms of some rows, by number, one row after the other, and solve for them.
+
+    Fills ``order``, ``count`` and ``coefficients``; the count is -1 where the screen is not to be
+    trusted. One long function, since compiling a part of it by itself takes as long again.
+    """
+    gram, inverse_norm, forward, tol, noise, dependence, rounding = problem
+    columns, inverse_diagonal, target, weights, trial, combination = factor
+    (
+        screen_gram, scale, V, running, screen_correlation, screen_norm, score, highest, lowest,
+        screen_weights, doubt, norm_floor,
+    ) = screen  # fmt: skip
+    n_atoms, width, longest = correlations.shape[1], V.shape[1], order.shape[1]
+    shrinking = V.dtype.type(1 if forward else 0)  # squared norms, as atoms are projected
+    for i in rows:
+        norm = norms[i]
+        for k in range(width):
+            screen_correlation[k] = 0
+            screen_norm[k] = np.inf
+        for k in range(n_atoms):
+            if inverse_norm[k] > 0:
+                screen_correlation[k] = correlations[i, k] * inverse_norm[k] / norm
+                screen_norm[k] = 1
+        for j in range(longest):
+            screen_weights[j] = 0
+        limit = (tol / norm) ** 2 if tol >= 0 else -1.0
+        remaining = 1.0
+        t = 0
+        chosen = -1  # the atom whose direction has to be taken out
+        while t < longest and remaining > limit:
+            inverse = V.dtype.type(0)
+            step = V.dtype.type(0)
+            if chosen >= 0:
+                inverse, step = V.dtype.type(inverse_diagonal[t - 1]), V.dtype.type(target[t - 1])
+            for lane in range(LANES):
+                highest[lane] = 0
+                lowest[lane] = np.inf
+            for start in range(0, width, CHUNK):
+                stop = min(start + CHUNK, width)
+                if chosen >= 0:
+                    # Make the direction of the atom chosen last.
+                    filled = max(0, min(stop, n_atoms) - start)
+                    row, factors = screen_gram[chosen, start : start + filled], scale[start:]
+                    for k in range(filled):
+                        running[k] = row[k] * (scale[chosen] * factors[k])
+                    for k in range(filled, CHUNK):
+                        running[k] = 0
+                    # Groups of eight: the running sum is read and written once for eight products,
+                    # and plain loops over columns vectorise. Weights past t are zero, so the last
+                    # group may be partial.
+                    for j in range(0, t - 1, 8):
+                        w0, w1, w2, w3 = (
+                            screen_weights[j],
+                            screen_weights[j + 1],
+                            screen_weights[j + 2],
+                            screen_weights[j + 3],
+                        )
+                        # one row at a time: a slice of several would not be known to be contiguous
+                        v0, v1 = V[j, start:stop], V[j + 1, start:stop]
+                        v2, v3 = V[j + 2, start:stop], V[j + 3, start:stop]
+                        if t - 1 - j > 4:
+                            w4, w5, w6, w7 = (
+                                screen_weights[j + 4],
+                                screen_weights[j + 5],
+                                screen_weights[j + 6],
+                                screen_weights[j + 7],
+                            )
+                            v4, v5 = V[j + 4, start:stop], V[j + 5, start:stop]
+                            v6, v7 = V[j + 6, start:stop], V[j + 7, start:stop]
+                            for k in range(v0.shape[0]):
+                                running[k] -= (
+                                    w0 * v0[k] + w1 * v1[k] + w2 * v2[k] + w3 * v3[k]
+                                    + w4 * v4[k] + w5 * v5[k] + w6 * v6[k] + w7 * v7[k]
+                                )  # fmt: skip
+                        else:
+                            for k in range(v0.shape[0]):
+                                running[k] -= w0 * v0[k] + w1 * v1[k] + w2 * v2[k] + w3 * v3[k]
+                # Take it out of correlations and norms.
+                own_correlation, own_norm = screen_correlation[start:stop], screen_norm[start:stop]
+                own_score, direction = (
+                    score[start:stop],
+                    V[t - 1 if chosen >= 0 else longest, start:stop],
+                )
+                for k in range(direction.shape[0]):
+                    value = running[k] * inverse
+                    direction[k] = value
+                    left = own_correlation[k] - step * value
+                    own_correlation[k] = left
+                    square = own_norm[k] - shrinking * value * value
+                    own_norm[k] = square
+                    own_score[k] = left * left / square
+                for first in range(0, direction.shape[0], LANES):
+                    part, part_norm = (
+                        own_score[first : first + LANES],
+                        own_norm[first : first + LANES],
+                    )
+                    for k in range(part.shape[0]):
+                        highest[k] = part[k] if part[k] > highest[k] else highest[k]
+                        lowest[k] = part_norm[k] if part_norm[k] < lowest[k] else lowest[k]
+            chosen = -1
+            top = highest[0]
+            for lane in range(LANES):
+                top = highest[lane] if highest[lane] > top else top
+            if top <= 0:
+                break
+            threshold = top * (1 - MARGIN)
+            best, best_score, best_correlation, best_square, dropped = -1, 0.0, 0.0, 1.0, False
+            trusted = True
+            for lane in range(LANES):
+                if highest[lane] < threshold and lowest[lane] >= norm_floor:
+                    continue
+                for k in range(lane, n_atoms, LANES):
+                    low = screen_norm[k] < norm_floor
+                    if score[k] < threshold and not low:
+                        continue
+                    # Correlations of atom k with the directions, exactly: L trial = gram[chosen, k]
+                    for j in range(t):
+                        other = order[i, j]
+                        trial[j] = gram[k, other] * (inverse_norm[k] * inverse_norm[other])
+                    square, correlation = 1.0, correlations[i, k] * inverse_norm[k] / norm
+                    for j in range(t):
+                        value = trial[j] * inverse_diagonal[j]
+                        trial[j] = value
+                        square -= value * value
+                        correlation -= value * target[j]
+                        for m in range(j + 1, t):
+                            trial[m] -= value * columns[j, m]
+                    dependent = square <= dependence
+                    if square <= INDEPENDENCE and not dependent:
+                        # Entries of the Gram matrix off by eps change a projected squared norm by
+                        # up to eps (1 + sum |combination of the chosen atoms|)^2.
+                        total = 1.0
+                        for j in range(t - 1, -1, -1):
+                            value = trial[j]
+                            for m in range(j + 1, t):
+                                value -= columns[j, m] * combination[m]
+                            combination[j] = value * inverse_diagonal[j]
+                            total += abs(combination[j])
+                        dependent = square <= rounding * total * total
+                    if dependent:
+                        screen_norm[k] = np.inf
+                        dropped = True
+                        continue
+                    if doubt and (
+                        low
+                        or abs(screen_correlation[k] - correlation)
+                        > CORRELATION_SLACK * abs(correlation)
+                        or (forward and abs(screen_norm[k] - square) > NORM_SLACK)
+                    ):
+                        trusted = False
+                    exact_score = correlation * correlation
+                    if forward:
+                        exact_score /= square
+                    if exact_score > best_score or (exact_score == best_score and k < best):
+                        best, best_score = k, exact_score
+                        best_correlation, best_square = correlation, square
+                        for j in range(t):
+                            weights[j] = trial[j]
+            if not trusted:
+                t = -1
+                break
+            if best < 0 and dropped:
+                continue
+            if best < 0 or abs(best_correlation) <= noise:
+                break
+            for j in range(t):
+                columns[j, t] = weights[j]
+                screen_weights[j] = weights[j]
+            order[i, t] = best
+            inverse_diagonal[t] = 1 / np.sqrt(best_square)
+            target[t] = best_correlation * inverse_diagonal[t]
+            remaining -= target[t] ** 2
+            screen_norm[best] = np.inf
+            chosen = best
+            t += 1
+        count[i] = t
+        # Coefficients of each requested prefix, L' x = target, side by side.
+        first = 0
+        for size in sizes:
+            last = min(size, t)
+            for j in range(last - 1, -1, -1):
+                value = target[j]
+                for m in range(j + 1, last):
+                    value -= columns[j, m] * trial[m]
+                trial[j] = value * inverse_diagonal[j]
+                coefficients[i, first + j] = trial[j] * (norm * inverse_norm[order[i, j]])
+            first += size
 
 
 @kernel(REORDERED)

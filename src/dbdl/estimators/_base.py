@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends import Backend, Engine, make_backend, make_engine
-from dbdl.backends.numba_cpu import _sweep_block
+from dbdl.backends.numba_cpu import _sweep_rows
 from dbdl.backends.sharded import InTurn
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin
@@ -256,7 +256,7 @@ class DictionaryEstimator(
 
     def _say_if_compiling(self) -> None:
         """Say so when this fit will first compile the kernels, which takes a while."""
-        if not self.device.startswith("cuda") and not compiled_before(_sweep_block):
+        if not self.device.startswith("cuda") and not compiled_before(_sweep_rows):
             logger.warning("dbdl: compiling its kernels, once; later fits start at once")
 
 

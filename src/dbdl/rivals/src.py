@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._compile import REORDERED, kernel
+from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, encode, gram_matrix
@@ -103,10 +104,9 @@ def sparse_class_residuals(
 
     def fill(rows: slice) -> None:
         part = codes[rows]
-        padded = np.zeros((ROWS, X.shape[1]), X.dtype)  # a row alone gets the bits of a batch
-        padded[: part.shape[0]] = X[rows]
-        _fill_squares(
-            padded, padded @ atoms.T, gram, part.data, part.indices, part.indptr,
+        squares[rows] = row_squares(X[rows])[:, np.newaxis]
+        _add_residuals(
+            row_products(X[rows], atoms), gram, part.data, part.indices, part.indptr,
             class_of_atom, squares[rows],
         )  # fmt: skip
 
@@ -115,16 +115,12 @@ def sparse_class_residuals(
 
 
 @kernel(REORDERED)
-def _fill_squares(
-    rows: Any, correlations: Any, gram: Any, data: Any, atom: Any, start: Any, class_of_atom: Any,
+def _add_residuals(
+    correlations: Any, gram: Any, data: Any, atom: Any, start: Any, class_of_atom: Any,
     squares: Any,
 ) -> None:  # fmt: skip
     n_classes = squares.shape[1]
     for i in range(squares.shape[0]):
-        norm = 0.0
-        for value in rows[i]:
-            norm += np.float64(value) * np.float64(value)
-        squares[i, :] = norm
         # entries class by class, so that each meets only those of its class
         class_start = np.zeros(n_classes + 1, np.int64)
         for a in range(start[i], start[i + 1]):

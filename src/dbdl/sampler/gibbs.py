@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.backends.base import Backend, Data
-from dbdl.draws import Key, Site, fill_gammas
+from dbdl.draws import Key, Site, gammas
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
 from dbdl.model.joint import log_small_terms
@@ -148,9 +148,7 @@ def drop(
 def _draw_gammas(
     key: Key, site: Site, places: NDArray[np.int64], number: int, shape: Floats, rate: Floats
 ) -> NDArray[np.float64]:
-    drawn = np.empty(len(places))
-    fill_gammas(key, int(site), places, number, shape, drawn)
-    return drawn / rate
+    return gammas(key, site, places, number, shape) / rate
 
 
 def _draw_strength_precision(
