@@ -272,7 +272,7 @@ class HostBackend:
         """Atoms of unit norm in the dtype of ``like``, and the norms they had."""
         norm = np.sqrt(self.norm_square(atoms))
         norm[norm == 0] = 1.0
-        return (atoms / norm[:, np.newaxis]).astype(like.dtype), norm
+        return (atoms / norm[:, np.newaxis]).astype(like.dtype, order="C"), norm
 
     def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
         """Squared norms of the atoms."""

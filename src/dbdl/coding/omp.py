@@ -118,6 +118,7 @@ class Pursuit:
         A path's codes have nested supports, so their mean has that of the longest.
         """
         coefficients = _mean_of_nested([self.coefficients[number] for number in which])
+        coefficients = np.ascontiguousarray(coefficients)
         data, indices, indptr = _sorted_rows(self.order, self.count, coefficients)
         return csr_matrix((data, indices, indptr), shape=(coefficients.shape[0], n_atoms))
 
@@ -242,6 +243,7 @@ def encode(
     -------
     Pursuit
     """
+    X, atoms, gram = (np.ascontiguousarray(array) for array in (X, atoms, gram))
     sizes = np.array(lengths, dtype=np.int64)
     longest = int(sizes.max())
     problem = _pose(X, gram, selection, tol)
