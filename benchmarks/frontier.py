@@ -49,7 +49,8 @@ def sized_entries(table: Table, per_class: int, n_classes: int) -> Iterator[Entr
     for name in SIZED:
         method = methods()[name]
         size = per_class if method.size == "n_atoms_per_class" else per_class * n_classes
-        settings = {**given.get(name, {}), method.size: size}
+        own_choice = dict.fromkeys(method.fixed, "auto")  # made in fit, at every size
+        settings = {**own_choice, **given.get(name, {}), method.size: size}
         if "calibrate" in method().get_params():
             settings["calibrate"] = False
         yield Entry(name, settings)
@@ -101,7 +102,6 @@ def to_markdown(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     """A row a method, a column a size."""
     rows = [["method", *(f"{size} a class" for size in sizes)], ["---"] * (1 + len(sizes))]
     rows += [[line.method, *map(_percent, line.accuracy)] for line in lines]
-    # bagged rows count every row that any set uses: the median is that of one dictionary
     n_atoms = np.nanmedian([line.n_atoms for line in lines], axis=0)
     rows.append(["atoms in all (median)", *(f"{n:.0f}" for n in n_atoms)])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
