@@ -101,9 +101,9 @@ NOTHING_CHOSEN = (
     "are chosen on training rows."
 )
 CHOSEN = (
-    "Settings that the table does not give were chosen on training rows: from a grid (dbdl "
-    "methods) by cross-validation, which is not in fit s; DBDL and random rows choose their coder "
-    "on held-out training rows inside fit, which is."
+    "Settings that are not given were chosen on training rows. Grids (dbdl methods) are searched "
+    "by cross-validation, and fit s leaves that out. DBDL and random rows choose their coder "
+    "inside fit, on held-out training rows, and fit s counts that."
 )
 
 

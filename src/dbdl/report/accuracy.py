@@ -39,7 +39,7 @@ def summary_section(subject: Subject) -> str:
         (
             "Atoms a chain",
             f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}–{max(sizes)}",
-            f"different ones of {start} training rows drawn",
+            f"from {start} training rows drawn; copies are left out",
         ),
         (
             "Atoms a row",
