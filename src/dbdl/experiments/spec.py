@@ -97,8 +97,8 @@ class Table:
 #: How settings were found, for the reader of a table: with `nothing_chosen`, or without.
 NOTHING_CHOSEN = (
     "Nothing was searched (--quick): every method has fixed settings, and so has DBDL, which codes "
-    "new rows with 10 non-zeros by forward selection. Without --quick the settings of every method "
-    "are chosen on training rows."
+    "new rows with at most 10 non-zeros by forward selection. Without --quick the settings of "
+    "every method are chosen on training rows."
 )
 CHOSEN = (
     "Settings that are not given were chosen on training rows. Grids (dbdl methods) are searched "

@@ -117,8 +117,8 @@ def size_in_words(chains: Sequence[Member]) -> str:
     return (
         f"A chain draws training rows as its first atoms, {_range(drawn)} here (the number at "
         f"sweep 0). Copies of a row, and rows that no first code uses, are left out at once, which "
-        f"leaves {_range(first)}. A sweep drops an atom that no row uses any more: {later}. So the "
-        "number of atoms is mostly that of the different rows drawn; it is not inferred."
+        f"leaves {_range(first)}. A sweep drops an atom that explains next to nothing: {later}. So "
+        "the number of atoms is mostly that of the different rows drawn; it is not inferred."
     )
 
 

@@ -220,9 +220,17 @@ def settings_section(subject: Subject) -> str:
         changed = value is not default[name] and value != default[name]
         shown = f"<b>{text(value)}</b>" if changed else text(value)
         rows.append([Cell(f"<code>{text(name)}</code>", name), Cell(shown, text(value) or " ")])
-    chosen = (
-        f"<p>Chosen on training rows that pilot chains did not see: {model.n_nonzero_} non-zeros, "
-        f"{text(model._coder())}, temperature {model.temperature_:.3g}. Parameters in "
-        "bold differ from the defaults.</p>"
-    )
-    return chosen + folded("Parameters", table("Parameters", ["parameter", "value"], rows))
+    said = f"<p>{text(_choice_in_words(model))} Parameters in bold differ from the defaults.</p>"
+    return said + folded("Parameters", table("Parameters", ["parameter", "value"], rows))
+
+
+def _choice_in_words(model: DBDLClassifier) -> str:
+    """Say which of coder and temperature were chosen on held-out rows, and which were given."""
+    coder = f"{model.n_nonzero_} non-zeros, {model._coder()}"
+    temperature = f"temperature {model.temperature_:.3g}"
+    if model.held_out_ is None:
+        return f"No training row could be left out to choose on: {coder}, {temperature}."
+    unseen = "on training rows that pilot chains did not see"
+    if len(model.held_out_.coders) > 1:
+        return f"Chosen {unseen}: {coder}, {temperature}."
+    return f"Given: {coder}. Fitted {unseen}: {temperature}."
