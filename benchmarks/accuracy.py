@@ -11,13 +11,11 @@ was stopped goes on where it was. A data set that is not there is skipped with a
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from pathlib import Path
 
+from benchmarks.problems import rows_of
 from dbdl import methods
-from dbdl.datasets import DataNotFoundError, load
-from dbdl.experiments.rows import labelled_rows
 from dbdl.experiments.run import Record, run_table
 from dbdl.experiments.spec import load_table, table_names, with_search_note
 from dbdl.experiments.summary import summarise, to_markdown
@@ -47,10 +45,8 @@ def main() -> None:
         parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(table_names())}")
     warnings.filterwarnings("ignore", category=UserWarning)
     for table in map(load_table, arguments.tables):
-        try:
-            rows = labelled_rows(load(table.dataset), table.unit_rows)
-        except DataNotFoundError as error:
-            print(f"{table.name} is skipped: {error}", file=sys.stderr)
+        rows = rows_of(table)
+        if rows is None:
             continue
         kind = "quick" if arguments.quick else "accuracy"
         records = run_table(

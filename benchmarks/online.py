@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from benchmarks.problems import PROBLEMS, Split, splits
+from benchmarks.problems import Split, splits
 from dbdl import DBDLClassifier
-from dbdl.experiments.warm import tiny_problems, warm_up
+from dbdl.experiments.spec import table_names
+from dbdl.experiments.warm import in_words, tiny_problems, warm_up
 
 
 def stratified_batches(y: np.ndarray, n_batches: int, seed: int) -> list[np.ndarray]:
@@ -72,6 +73,7 @@ def learn_in_batches(model: DBDLClassifier, split: Split, batches: list[np.ndarr
 
 def compile_before(options: dict[str, Any], split: Split) -> None:
     """Call what will be timed on tiny problems, so that no clock runs while it is compiled."""
+    print(f"  {in_words(['DBDL'])}", flush=True)
     n_features, dtype = split.X_train.shape[1], split.X_train.dtype
     warm_up(DBDLClassifier, options, n_features, dtype)
     for X, y in tiny_problems(n_features, dtype):
@@ -125,8 +127,8 @@ def main() -> None:
     parser.add_argument("--skip-fit", action="store_true")
     arguments = parser.parse_args()
     for name in arguments.problems:
-        if name not in PROBLEMS:
-            parser.error(f"unknown problem {name!r}; there are {', '.join(PROBLEMS)}")
+        if name not in table_names():
+            parser.error(f"unknown problem {name!r}; there are {', '.join(table_names())}")
         for seed, split in enumerate(splits(name, arguments.splits)):
             compare(name, held_out(split) if arguments.held_out else split, arguments, seed)
 

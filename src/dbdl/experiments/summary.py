@@ -153,7 +153,7 @@ def learning_in_words(lines: Sequence[Line]) -> str:
     if not np.isfinite(p):
         few = f", which {_in_splits(twin.n_splits)} cannot tell from chance"
         return found + few * (twin.n_splits < LEAST_SPLITS) + "."
-    return f"{found} (p {p:.2g}{': not told apart from chance' * (p >= LEVEL)})."
+    return f"{found}, p {p:.2g}{': not told apart from chance' * (p >= LEVEL)}."
 
 
 def p_values_in_words(lines: Sequence[Line]) -> str:
