@@ -26,7 +26,7 @@ help:
 	@echo "make clean    remove .venv, caches and outputs"
 	@echo "PYTHON=python3.12 chooses the Python that .venv is made with."
 
-DEMO_METHODS := DBDL,DBDL 1 chain,DLSI,FDDL,SRC,CRC,LC-KSVD2,linear SVM,ridge,1-NN
+DEMO_METHODS := DBDL,DBDL unlearned,DLSI,FDDL,SRC,CRC,LC-KSVD2,linear SVM,ridge,1-NN
 demo: $(VENV)/.installed
 	$(RUN) -m dbdl compare digits --quick --folds 2 -m "$(DEMO_METHODS)" -o demo_output
 

@@ -11,16 +11,15 @@ was stopped goes on where it was. A data set that is not there is skipped with a
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from pathlib import Path
 
+from benchmarks.problems import rows_of
 from dbdl import methods
-from dbdl.datasets import DataNotFoundError, load
-from dbdl.experiments.rows import labelled_rows
 from dbdl.experiments.run import Record, run_table
-from dbdl.experiments.spec import load_table, table_names
+from dbdl.experiments.spec import load_table, table_names, with_search_note
 from dbdl.experiments.summary import summarise, to_markdown
+from dbdl.experiments.warm import in_words
 
 OUTPUT = Path("benchmarks/output")
 DEFAULT_TABLES = ["yaleb", "scene15", "botswana", "coil20", "usps"]
@@ -39,17 +38,15 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=DEFAULT_TABLES)
     parser.add_argument("--splits", type=int, default=None, help="default: 5 for yaleb, else 3")
     parser.add_argument("--only", nargs="*", choices=list(methods()), default=())
-    parser.add_argument("--quick", action="store_true", help="one split, no grid")
+    parser.add_argument("--quick", action="store_true", help="one split, nothing searched")
     parser.add_argument("--workers", type=int, default=1, help="cells at the same time")
     arguments = parser.parse_args()
     if unknown := set(arguments.tables) - set(table_names()):
         parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(table_names())}")
     warnings.filterwarnings("ignore", category=UserWarning)
     for table in map(load_table, arguments.tables):
-        try:
-            rows = labelled_rows(load(table.dataset), table.unit_rows)
-        except DataNotFoundError as error:
-            print(f"{table.name} is skipped: {error}", file=sys.stderr)
+        rows = rows_of(table)
+        if rows is None:
             continue
         kind = "quick" if arguments.quick else "accuracy"
         records = run_table(
@@ -62,8 +59,10 @@ def main() -> None:
             n_workers=arguments.workers,
             n_threads=1 if arguments.workers > 1 else -1,
             on_cell=say,
+            on_warm_up=lambda names: print(f"  {in_words(names)}", flush=True),
         )
-        print("\n" + to_markdown(table, summarise(table, records)), flush=True)
+        noted = with_search_note(table, arguments.quick)
+        print("\n" + to_markdown(noted, summarise(noted, records)), flush=True)
 
 
 if __name__ == "__main__":

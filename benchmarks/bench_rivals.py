@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ from benchmarks.bench_fit import QUICK_SIZES, SIZES, Size, make_rows, print_tabl
 from benchmarks.problems import Split, splits
 from dbdl._threads import single_threaded_blas
 from dbdl.experiments.spec import load_table
+from dbdl.experiments.warm import in_words, warm_up
 from dbdl.learn.ksvd import distinct_rows, learn_ksvd
 
 Floats = NDArray[np.float64]
@@ -100,10 +102,9 @@ def _short(name: str) -> str:
 def time_method(rows: Split, name: str, n_jobs: int) -> list[str]:
     """One row of the table."""
     X, y = rows.X_train, rows.y_train
-    few = np.concatenate([np.flatnonzero(y == c)[:4] for c in range(4)])
     with warnings.catch_warnings():  # more non-zeros than so few rows are atoms
         warnings.simplefilter("ignore")
-        make(name, n_jobs).fit(X[few], y[few]).predict(X[few])  # compiles, where still to be done
+        warm_up(partial(make, name, n_jobs), {}, X.shape[1], X.dtype)
     model = make(name, n_jobs)
     fit = timed(lambda: model.fit(X, y))
     found: list[Classes] = []
@@ -123,6 +124,7 @@ def time_method(rows: Split, name: str, n_jobs: int) -> list[str]:
 def time_methods(rows: Split, names: Sequence[str], n_jobs: int) -> None:
     """Print a row for each method."""
     lines = []
+    print(f"  {in_words(names)}", flush=True)
     for name in names:
         lines.append(time_method(rows, name, n_jobs))
         print(f"    {name}: fit {lines[-1][1]} s, predict {lines[-1][3]} s", flush=True)

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy import OUTPUT, labelled_rows, say
-from benchmarks.problems import PROBLEMS
+from benchmarks.accuracy import OUTPUT, say
+from benchmarks.problems import rows_of
 from dbdl import methods
 from dbdl.experiments.run import LabelledRows, Record, run_table
 from dbdl.experiments.spec import Entry, Table, load_table, table_names
@@ -49,7 +49,8 @@ def sized_entries(table: Table, per_class: int, n_classes: int) -> Iterator[Entr
     for name in SIZED:
         method = methods()[name]
         size = per_class if method.size == "n_atoms_per_class" else per_class * n_classes
-        settings = {**given.get(name, {}), method.size: size}
+        own_choice = dict.fromkeys(method.fixed, "auto")  # made in fit, at every size
+        settings = {**own_choice, **given.get(name, {}), method.size: size}
         if "calibrate" in method().get_params():
             settings["calibrate"] = False
         yield Entry(name, settings)
@@ -101,7 +102,6 @@ def to_markdown(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     """A row a method, a column a size."""
     rows = [["method", *(f"{size} a class" for size in sizes)], ["---"] * (1 + len(sizes))]
     rows += [[line.method, *map(_percent, line.accuracy)] for line in lines]
-    # bagged rows count every row that any set uses: the median is that of one dictionary
     n_atoms = np.nanmedian([line.n_atoms for line in lines], axis=0)
     rows.append(["atoms in all (median)", *(f"{n:.0f}" for n in n_atoms)])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
@@ -116,6 +116,7 @@ def _percent(value: float) -> str:
 #: Colour and line of each family, by what its methods' names begin with; the first that fits.
 FAMILIES = (
     ("DBDL 1", "#b3411f", "--"),
+    ("DBDL (", "#b3411f", ":"),
     ("DBDL", "#b3411f", "-"),
     ("random rows", "#22282d", "--"),
     ("bagged rows", "#22282d", "-"),
@@ -234,16 +235,15 @@ def _last(line: Line) -> tuple[int, float]:
 def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--problem", choices=[p for p in PROBLEMS if p in table_names()], default="yaleb"
-    )
+    parser.add_argument("--problem", choices=table_names(), default="yaleb")
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--per-class", type=int, nargs="+", default=list(SIZES), metavar="N")
     parser.add_argument("--only", nargs="+", choices=SIZED, default=(), metavar="METHOD")
     parser.add_argument("--workers", type=int, default=1, help="cells at the same time")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
-    data, table = labelled_rows(arguments.problem), load_table(arguments.problem)
+    table = load_table(arguments.problem)
+    data = rows_of(table)
     if data is None:
         return
     sizes = sorted(set(arguments.per_class))

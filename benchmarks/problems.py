@@ -14,8 +14,8 @@ import numpy as np
 
 from dbdl.datasets import DataNotFoundError, load
 from dbdl.experiments.protocol import random_split
-from dbdl.experiments.rows import labelled_rows
-from dbdl.experiments.spec import load_table
+from dbdl.experiments.rows import LabelledRows, labelled_rows
+from dbdl.experiments.spec import Table, load_table
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,20 @@ class Split:
     y_test: np.ndarray
 
 
+def rows_of(table: Table) -> LabelledRows | None:
+    """Rows of a table's data set; None, with a message, where it is not there."""
+    try:
+        return labelled_rows(load(table.dataset), table.unit_rows)
+    except DataNotFoundError as error:
+        print(f"{table.name} is skipped: {error}", file=sys.stderr)
+        return None
+
+
 def splits(name: str, n_splits: int) -> Iterator[Split]:
     """Random splits, class by class, the same for every method: seeds 0, 1, ..."""
     table = load_table(name)
-    try:
-        rows = labelled_rows(load(table.dataset), table.unit_rows)
-    except DataNotFoundError as error:
-        print(f"{name} is skipped: {error}", file=sys.stderr)
+    rows = rows_of(table)
+    if rows is None:
         return
     protocol = next(iter(table.columns.values()))
     parts = [rows.own] if protocol.own else []

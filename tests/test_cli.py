@@ -86,9 +86,12 @@ def test_compare_prints_a_table_and_goes_on_from_its_cells(folder):
     first = dbdl(*arguments, "--plot", "a.png", "--report", "a.html", cwd=folder)
     assert first.returncode == 0, first.stderr
     assert "| CRC |" in first.stdout and "| 1-NN |" in first.stdout
+    assert "before any clock starts" in first.stderr and "CRC, 1-NN" in first.stderr
+    assert "chosen on training rows" in first.stdout
     assert (folder / "a.png").stat().st_size > 5000 and "CRC" in (folder / "a.html").read_text()
     again = dbdl(*arguments, cwd=folder)
     assert again.stdout == first.stdout and "split" not in again.stderr  # nothing ran again
+    assert "clock" not in again.stderr
 
 
 def test_reports_of_a_model_and_of_results(folder):
@@ -107,7 +110,7 @@ def test_reproduce_runs_a_table_of_the_package(folder):
 
 def test_lists_of_methods_and_data(folder):
     names = {row["name"] for row in json.loads(dbdl("methods", "--json", cwd=folder).stdout)}
-    assert {"DBDL", "SRC", "K-SVD"} <= names
+    assert {"DBDL", "DBDL (paper)", "SRC", "K-SVD"} <= names
     found = json.loads(dbdl("data", "--json", cwd=folder, DBDL_DATA="").stdout)
     assert {"yaleb", "scene15"} <= {row["name"] for row in found}
     assert "Extended YaleB" in dbdl("data", cwd=folder).stdout
@@ -115,15 +118,23 @@ def test_lists_of_methods_and_data(folder):
 
 def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(folder):
     result = dbdl(
-        "compare", "train.csv", "--quick", "--folds", 2, "-m", "dbdl, ridge", "-o", "out",
-        cwd=folder,
+        "compare", "train.csv", "--quick", "--folds", 2, "-m", "dbdl, dbdl unlearned, ridge",
+        "-o", "out", cwd=folder,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "| DBDL |" in result.stdout and "| ridge |" in result.stdout
     assert (folder / "out" / "accuracy.png").stat().st_size > 5000
-    assert "ridge" in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     model = (folder / "out" / "model.html").read_text(encoding="utf-8")
+    assert "ridge" in page
     assert "Which atoms, which class, why" in model and "pixel" in model
+    for said in ("Nothing was searched (--quick)", "No p-values: 2 splits", "Learning adds"):
+        assert said in result.stdout and said in page
+    assert "(p " not in result.stdout and "in hindsight" not in result.stdout
+    assert "Without learning" in model and "forward pursuit" in model
+    again = dbdl("report", "out/cells.jsonl", "-o", "again.html", cwd=folder)
+    assert again.returncode == 0, again.stderr
+    assert "Nothing was searched (--quick)" in (folder / "again.html").read_text(encoding="utf-8")
 
 
 def test_figures_are_drawn_and_their_numbers_printed(folder):

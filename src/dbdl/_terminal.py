@@ -17,7 +17,15 @@ from rich.table import Table as RichTable
 
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Table
-from dbdl.experiments.summary import HEADINGS, Line, text_cells, to_markdown, to_records
+from dbdl.experiments.summary import (
+    HEADINGS,
+    Line,
+    notes,
+    text_cells,
+    to_markdown,
+    to_records,
+)
+from dbdl.experiments.warm import in_words
 
 
 def _aside() -> Console:
@@ -78,7 +86,9 @@ def print_columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Non
 def print_results(table: Table, lines: Sequence[Line], as_json: bool) -> None:
     """Print a summary: for programs, for a person at a terminal, or as Markdown for a file."""
     if as_json:
-        print(json.dumps({"title": table.title, "lines": to_records(lines)}))
+        said = {column: notes(column, lines) for column in table.columns}
+        shown = {"title": table.title, "note": table.note, "notes": said}
+        print(json.dumps({**shown, "lines": to_records(lines)}))
     elif sys.stdout.isatty():
         _print_lines(table, lines, Console())
     else:
@@ -111,8 +121,8 @@ def _print_lines(table: Table, lines: Sequence[Line], console: Console) -> None:
             style = "bold" if line.method.startswith("DBDL") else None
             view.add_row(*(plain(row[HEADINGS.index(name)]) for name in shown), style=style)
         console.print(view)
-    if any(line.failure and line.n_splits for line in lines):
-        console.print("* some splits failed and are not in the mean.", style="dim")
+        for note in notes(column, own):
+            console.print(plain(note), style="dim")
     if table.note:
         console.print(plain(table.note.strip()), style="dim")
     if left_out:
@@ -167,6 +177,11 @@ def cells_bar(*, quiet: bool) -> Iterator[Callable[[Record, int, int], None]]:
             )
 
         yield on_cell
+
+
+def say_warm_up(names: Sequence[str]) -> None:
+    """Tell those who wait that methods are warmed up before any clock starts."""
+    say(in_words(names))
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from dbdl._terminal import (
     print_pairs,
     print_results,
     say,
+    say_warm_up,
     show_warnings_as_notes,
     steps_bar,
     write_csv,
@@ -37,8 +38,16 @@ from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
 from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
-from dbdl.experiments.spec import Entry, SpecError, Table, load_table, table_names
-from dbdl.experiments.summary import OURS, summarise
+from dbdl.experiments.spec import (
+    Entry,
+    SpecError,
+    Table,
+    load_table,
+    nothing_chosen,
+    table_names,
+    with_search_note,
+)
+from dbdl.experiments.summary import OURS, UNLEARNED, summarise
 from dbdl.persistence import Columns, ModelFileError, read_columns
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
@@ -68,7 +77,9 @@ Only = Annotated[
     list[str] | None,
     typer.Option("--methods", "--only", "-m", help="Methods by name: repeat, or use commas."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Default settings; nothing is chosen.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Fixed settings: no method searches, nor does DBDL.")
+]
 Workers = Annotated[int, typer.Option(min=1, help="Methods that run at the same time.")]
 
 
@@ -274,9 +285,8 @@ def compare(
         dataset=data,
         columns={f"{folds} folds": Protocol(folds=folds)},
         entries=tuple(Entry(name) for name in _known(only)),
-        note="Default settings, nothing was chosen (--quick)." if quick else "",
     )
-    data_rows = _run_and_print(
+    data_rows, records = _run_and_print(
         table,
         rows,
         results=results,
@@ -287,7 +297,9 @@ def compare(
         as_json=as_json,
     )
     if page is not None and OURS in (entry.method for entry in table.entries):
-        _write_model_page(table, rows, data_rows, page)
+        if quick:
+            table = nothing_chosen(table, rows.n_features)
+        _write_model_page(table, rows, data_rows, records, page)
         say("open the pages in a browser")
 
 
@@ -634,8 +646,12 @@ def _run_and_print(
     plot: Path | None,
     page: Path | None,
     as_json: bool,
-) -> LabelledRows:
-    """Run a table, print it, and write its picture and its page; return the rows it was run on."""
+) -> tuple[LabelledRows, list[Record]]:
+    """Run a table, print it, and write its picture and its page.
+
+    Returns the rows it was run on, and the records of its cells.
+    """
+    table = with_search_note(table, quick)
     data = labelled_rows(rows, table.unit_rows)
     with _kept(results), cells_bar(quiet=as_json) as on_cell, _user_mistakes():
         records = run_table(
@@ -647,6 +663,7 @@ def _run_and_print(
             n_workers=workers,
             n_threads=1 if workers > 1 else -1,
             on_cell=on_cell,
+            on_warm_up=None if as_json else say_warm_up,
         )
     lines = summarise(table, records)
     print_results(table, lines, as_json)
@@ -663,19 +680,27 @@ def _run_and_print(
 
         write_results(table, lines, page, records=records)
         say(f"wrote {page}")
-    return data
+    return data, records
 
 
 def _faces_or_digits() -> str:
     return "yaleb" if sources()["yaleb"].find() is not None else "digits"
 
 
-def _write_model_page(table: Table, rows: Dataset, data: LabelledRows, page: Path) -> None:
+def _write_model_page(
+    table: Table, rows: Dataset, data: LabelledRows, records: Sequence[Record], page: Path
+) -> None:
     """Write a report on DBDL as it was fitted in the first cell of a table."""
     from dbdl.report import write_report
 
+    first = next(cells(table, data, only=[OURS]))
+    unlearned = (
+        r.get("accuracy")
+        for r in records
+        if r["method"] == UNLEARNED and r["split"] == first.number
+    )
     with _user_mistakes():
-        model, test = fit_cell(next(cells(table, data, only=[OURS])), data)
+        model, test = fit_cell(first, data)
         write_report(
             model,
             test.X,
@@ -684,6 +709,7 @@ def _write_model_page(table: Table, rows: Dataset, data: LabelledRows, page: Pat
             image_shape=rows.image_shape,
             feature_names=rows.feature_names,
             title=f"What DBDL learned of {rows.name}",
+            unlearned_accuracy=next(unlearned, None),
         )
     say(f"wrote {page}")
 
@@ -691,14 +717,16 @@ def _write_model_page(table: Table, rows: Dataset, data: LabelledRows, page: Pat
 def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
     """Return the table that records belong to; one made of them where it has no name."""
     name = name or str(records[0]["table"])
+    quick = bool(records[0].get("quick", False))
     if name in table_names():
-        return load_table(name)
+        return with_search_note(load_table(name), quick)
     columns = dict.fromkeys(str(r["column"]) for r in records)
     found = dict.fromkeys(str(r["method"]) for r in records)
-    return Table(
+    table = Table(
         name,
         title,
         "",
         {column: Protocol(folds=2) for column in columns},
         tuple(Entry(method) for method in found),
     )
+    return with_search_note(table, quick)

@@ -1,8 +1,8 @@
 """The paper's figures from rows of our own: sizes (2), selection probabilities (4), atoms left (9).
 
 Figure 2 shows why the size of a dictionary matters to K-SVD, D-KSVD and LC-KSVD1; figures 4 and 9
-show DBDL with the paper's settings, which finds its size. The paper's pictures themselves are not
-at hand: ours show what its captions say.
+show DBDL with the paper's settings, whose size is that of the different rows drawn. The paper's
+pictures themselves are not at hand: ours show what its captions say.
 """
 
 from __future__ import annotations

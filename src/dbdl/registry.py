@@ -39,7 +39,7 @@ class Method:
     ----------
     name : str
     make : callable
-        The class; called with parameters it gives a fresh estimator.
+        The class, or a function that makes one; called with parameters it gives a fresh estimator.
     paper : str
         Where the method comes from.
     settings : mapping
@@ -49,6 +49,9 @@ class Method:
     size : str, optional
         Name of the parameter that sets the number of atoms, ``n_atoms`` in all or
         ``n_atoms_per_class``; None where the size cannot be set.
+    fixed : mapping
+        Values for parameters that the method would otherwise choose by itself inside `fit`, on
+        held-out training rows: used where no method may choose anything.
     """
 
     name: str
@@ -57,20 +60,46 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     size: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **settings: Any) -> ClassifierMixin:
         """Return a fresh estimator; parameters given win over those of the method."""
         return self.make(**{**self.settings, **settings})
 
 
+#: A coder that nobody chose: as many non-zeros as the first codes of a chain have, and the rule
+#: that random rows fall back on where no row can be held out.
+_TEN_FORWARD = {"n_nonzero": 10, "selection": "forward"}
+
 _METHODS = (
-    Method("DBDL", DBDLClassifier, "Akhtar, Shafait and Mian 2016", size="n_initial_atoms"),
+    Method(
+        "DBDL",
+        DBDLClassifier,
+        "Akhtar, Shafait and Mian 2016",
+        size="n_initial_atoms",
+        fixed={**_TEN_FORWARD, "path_average": False},
+    ),
     Method(
         "DBDL 1 chain",
         DBDLClassifier,
         "Akhtar, Shafait and Mian 2016",
         {"n_chains": 1},
         size="n_initial_atoms",
+        fixed={**_TEN_FORWARD, "path_average": False},
+    ),
+    Method(
+        "DBDL (paper)",
+        DBDLClassifier.paper,
+        "Akhtar, Shafait and Mian 2016",
+        size="n_initial_atoms",
+    ),
+    # The rows that DBDL's chains start from, its coders and its ridge regression, and no sweeps.
+    Method(
+        "DBDL unlearned",
+        RandomRowsClassifier,
+        "",
+        {"n_members": 5, "initial_ratio": 1.5},
+        fixed=_TEN_FORWARD,
     ),
     Method(
         "CRC",
@@ -94,8 +123,21 @@ _METHODS = (
     Method(
         "training rows", TrainingRowsClassifier, "", grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}
     ),
-    Method("random rows + ridge", RandomRowsClassifier, "", size="n_atoms_per_class"),
-    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, size="n_atoms_per_class"),
+    Method(
+        "random rows + ridge",
+        RandomRowsClassifier,
+        "",
+        size="n_atoms_per_class",
+        fixed=_TEN_FORWARD,
+    ),
+    Method(
+        "bagged rows",
+        RandomRowsClassifier,
+        "",
+        {"n_members": 5},
+        size="n_atoms_per_class",
+        fixed=_TEN_FORWARD,
+    ),
     Method(
         "LLC",
         LLCClassifier,

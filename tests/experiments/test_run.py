@@ -14,10 +14,20 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from dbdl import DBDLClassifier
 from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
+from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows
-from dbdl.experiments.run import latest, read_records, record_key, run_table
-from dbdl.experiments.spec import SpecError, Table, load_table, table_names
+from dbdl.experiments.run import cells, fit_cell, latest, read_records, record_key, run_table
+from dbdl.experiments.spec import (
+    Entry,
+    SpecError,
+    Table,
+    load_table,
+    nothing_chosen,
+    table_names,
+    with_search_note,
+)
 from dbdl.experiments.summary import paired_p_value, summarise, to_markdown, to_records
 from dbdl.registry import methods
 
@@ -182,7 +192,117 @@ def test_log_loss_and_calibration_error_by_hand():
     assert figures["calibration_error"] == pytest.approx((0.2 + 0.6 + 0.9) / 3)
 
 
+def test_nothing_is_said_to_be_chosen_where_there_was_one_coder(data):
+    train, test = Part(data.X[:150], data.y[:150]), Part(data.X[150:], data.y[150:])
+    given = {"n_sweeps": 3, "random_state": 0, **methods()["DBDL 1 chain"].fixed}
+    figures = measure(methods()["DBDL 1 chain"], given, train, test)
+    assert "coder" not in figures and "best_accuracy" not in figures
+
+
+def test_atoms_are_those_of_one_dictionary_in_every_ensemble(data):
+    train, test = Part(data.X[:150], data.y[:150]), Part(data.X[150:], data.y[150:])
+    given = {"random_state": 0, "calibrate": False, **methods()["DBDL unlearned"].fixed}
+    figures = measure(methods()["DBDL unlearned"], given, train, test)
+    assert figures["n_atoms"] == pytest.approx(0.78 * 150, rel=0.08)  # 150 in the five together
+
+
+# ----------------------------------------------------------------------------------------- quick
+
+CHOICES = ("n_nonzero", "selection", "path_average")
+
+
+@pytest.mark.parametrize("name", methods())
+def test_with_quick_no_method_chooses_anything(name):
+    table = Table("t", "t", "", {"c": Protocol(folds=2)}, (Entry(name),))
+    [entry] = nothing_chosen(table, n_features=64).entries
+    given = methods()[name](**entry.settings).get_params()
+    assert "auto" not in [given.get(choice) for choice in CHOICES]
+
+
+def test_with_quick_a_fit_of_dbdl_tries_one_coder(data):
+    table = Table("t", "t", "", {"c": Protocol(folds=2)}, (Entry("DBDL", {"n_sweeps": 2}),))
+    [record] = run_table(table, data, None, n_splits=1, quick=True)
+    assert record["chosen"] == {} and "coder" not in record
+    first = next(cells(nothing_chosen(table, 64), data))
+    assert json.loads(record["settings"]) == dict(first.entry.settings)
+    model, _ = fit_cell(first, data)  # the model of the page is that of the table
+    assert len(model.held_out_.coders) == 1 and model.n_nonzero_ == 10
+
+
+def test_settings_that_a_table_gives_stay_with_quick_and_codes_fit_few_features():
+    entries = (Entry("DBDL", {"n_nonzero": 7}), Entry("bagged rows"), Entry("ridge"))
+    table = Table("t", "t", "", {"c": Protocol(folds=2)}, entries)
+    ours, bagged, ridge = (entry.settings for entry in nothing_chosen(table, 4).entries)
+    assert ours["n_nonzero"] == 7 and bagged["n_nonzero"] == 4 and not ridge
+
+
+def test_a_table_says_whether_settings_were_searched(table):
+    quick, whole = (with_search_note(table, quick).note for quick in (True, False))
+    assert quick.startswith("Only a test. Nothing was searched (--quick)") and "DBDL" in quick
+    assert "chosen on training rows" in whole and "Nothing was searched" not in whole
+
+
 # ------------------------------------------------------------------------------------ the table
+
+
+def test_the_paper_s_own_dbdl_is_a_method_and_stands_beside_the_paper_s_figures():
+    ours = methods()["DBDL (paper)"]
+    assert ours().get_params() == DBDLClassifier.paper().get_params()
+    for name in table_names():
+        table = load_table(name)
+        printed = {e.method for e in table.entries if e.accuracy or e.fit_seconds}
+        assert not printed or "DBDL (paper)" in printed
+        assert not {"DBDL", "DBDL 1 chain"} & printed
+
+
+def records_of(**accuracies):
+    """Records of methods, named with _ for a space, with an accuracy in % for each split."""
+    return [
+        {"table": "t", "column": "c", "method": method.replace("_", " "), "settings": "{}",
+         "split": split, "accuracy": value / 100, "n_train": 80, "n_test": 20}
+        for method, values in accuracies.items()
+        for split, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def text_of(**accuracies):
+    names = [method.replace("_", " ") for method in accuracies]
+    columns = {"c": Protocol(folds=5)}
+    table = Table("t", "t", "", columns, tuple(Entry(name) for name in names))
+    return to_markdown(table, summarise(table, records_of(**accuracies)))
+
+
+def test_a_table_of_two_splits_has_differences_without_p_values_and_says_why():
+    text = text_of(DBDL=[98, 98.5], ridge=[93, 93.4])
+    assert "-5.05 |" in text and "(p " not in text
+    assert "No p-values: 2 splits are too few, 5 are the least." in text
+    five = text_of(DBDL=[98, 98.5, 98, 98.2, 98.1], ridge=[93, 93.4, 93, 93.3, 93.1])
+    assert "(p " in five and "No p-values" not in five
+
+
+@pytest.mark.parametrize(
+    ("ours", "unlearned", "said"),
+    [
+        ([98, 98], [98.5, 98.5], "adds nothing here: random training rows left as they are "
+         "(DBDL unlearned) are 0.50 points more accurate"),
+        ([98, 98], [98, 98], "adds nothing here"),
+        ([98, 98.4], [98, 98], "adds 0.20 points over random training rows left as they are "
+         "(DBDL unlearned), which 2 splits cannot tell from chance"),
+        ([98, 99, 97, 98, 98], [97.5, 99.5, 96, 98.5, 98], "not told apart from chance"),
+        ([98, 99, 97, 98, 98], [88, 89, 87.1, 88.2, 88], "adds 9.94 points"),
+    ],
+)  # fmt: skip
+def test_a_table_says_what_learning_adds_to_random_training_rows(ours, unlearned, said):
+    assert said in text_of(DBDL=ours, DBDL_unlearned=unlearned, ridge=[93] * len(ours))
+
+
+def test_a_table_without_both_says_nothing_of_learning():
+    assert "earning" not in text_of(DBDL=[98, 98], ridge=[90, 90])
+    assert "earning" not in text_of(DBDL_unlearned=[98, 98], ridge=[90, 90])
+
+
+def test_a_difference_of_nothing_has_no_minus():
+    assert "| +0.00 |" in text_of(DBDL=[98, 98.002], ridge=[98, 98])
 
 
 def test_every_table_of_the_package_can_be_read_and_names_known_methods():
@@ -236,12 +356,17 @@ def test_a_paired_difference_by_chance_is_not_significant_and_a_steady_one_is():
     rng = np.random.default_rng(0)
     assert paired_p_value(rng.standard_normal(10), 1.0) > 0.05
     assert paired_p_value(3 + 0.1 * rng.standard_normal(10), 1.0) < 1e-4
-    assert np.isnan(paired_p_value(np.array([1.0]), 1.0))
     assert paired_p_value(np.zeros(5), 1.0) == 1.0
 
 
+@pytest.mark.parametrize("n_splits", [0, 1, 2, 4])
+def test_fewer_than_five_splits_have_no_p_value(n_splits):
+    assert np.isnan(paired_p_value(3 + 0.1 * np.arange(n_splits), 0.25))
+    assert paired_p_value(3 + 0.1 * np.arange(5), 0.25) < 1e-4
+
+
 def test_chance_is_judged_by_the_share_of_test_rows():
-    differences = np.array([1.0, 2.0, 3.0])
+    differences = np.array([1.0, 2.0, 3.0, 1.5, 2.5])
     by_share = [paired_p_value(differences, share) for share in (0.25, 1.0, 6.7)]
     assert by_share == sorted(by_share) and by_share[0] < by_share[2] / 2
     assert np.isnan(paired_p_value(differences, np.nan))

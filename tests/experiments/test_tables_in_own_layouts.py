@@ -83,7 +83,7 @@ def test_the_times_of_caltech_stand_beside_the_paper_s(reproduce):
 def test_ucf_sports_runs_in_five_folds_and_one_left_out(reproduce):
     lines, records = reproduce("ucf_sports", "CRC", "SRC", splits=5)
     assert {line["n_splits"] for line in lines} == {5} and len(records) == 10
-    lines, records = reproduce("ucf_sports_leave_one_out", "DBDL 1 chain", splits=2)
+    lines, records = reproduce("ucf_sports_leave_one_out", "DBDL (paper)", splits=2)
     assert lines[0]["n_splits"] == 2 and lines[0]["paper"] == 95.7
 
 

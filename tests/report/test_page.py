@@ -160,6 +160,35 @@ def test_splits_show_their_spread(tmp_path):
     assert "95.00 ± 1.00 %" in report(tmp_path, split_accuracy=[0.94, 0.95, 0.96]).text
 
 
+def test_the_number_of_atoms_is_said_to_be_that_of_the_rows_drawn(tmp_path):
+    page, chains = report(tmp_path), fitted().chains_
+    drawn = chains[0].n_initial_atoms
+    assert f"from {drawn} training rows drawn; copies are left out" in page.text
+    first = sorted({int(chain.trace.n_atoms[0]) for chain in chains})
+    assert f"which leaves {' to '.join(map(str, first))}." in page.text
+    assert "it is not inferred" in page.text
+    assert "left of" not in page.text and "no row needs" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("unlearned", "said"), [(0.5, "learning adds"), (1.0, "learning adds nothing here")]
+)
+def test_the_page_says_what_learning_adds_where_it_is_told(tmp_path, unlearned, said):
+    page = report(tmp_path, unlearned_accuracy=unlearned)
+    assert f"Without learning {100 * unlearned:.2f} %" in page.text and said in page.text
+    assert "Without learning" not in report(tmp_path).text
+
+
+def test_a_coder_that_was_given_is_not_said_to_be_chosen(tmp_path):
+    X, y, X_test, y_test = digits()
+    given = {"n_nonzero": 5, "selection": "forward", "path_average": False}
+    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0, **given).fit(X, y)
+    path = write_report(model, X_test, y_test, tmp_path / "report.html")
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "Given: 5 non-zeros, forward pursuit. Fitted on training rows" in page.text
+    assert "Chosen on training rows that pilot chains did not see" in report(tmp_path).text
+
+
 def test_pipelines_are_looked_through(tmp_path):
     X, y, X_test, y_test = digits()
     model = make_pipeline(Normalizer(), DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0))

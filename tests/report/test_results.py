@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdl.experiments.spec import load_table
+from dbdl.experiments.spec import load_table, with_search_note
 from dbdl.experiments.summary import summarise, text_cells
 from dbdl.report import write_results
 
@@ -45,6 +45,30 @@ def test_what_was_not_run_is_not_there_and_an_empty_table_is_refused(tmp_path):
     assert ">DBDL<" in page and ">SRC<" not in page
     with pytest.raises(ValueError, match="no lines of the table 'yaleb'"):
         write_results(TABLE, [], tmp_path / "empty.html")
+
+
+def test_p_values_and_words_about_them_need_five_splits(tmp_path):
+    few = write_results(TABLE, summarise(TABLE, RECORDS), tmp_path / "few.html")
+    page = few.read_text(encoding="utf-8")
+    assert "No p-values: 3 splits are too few" in page and "by chance" not in page
+    five = [
+        record(method, s, accuracy=share + s / 1000, n_train=80, n_test=20)
+        for method, share in (("DBDL", 0.98), ("SRC", 0.96))
+        for s in [0, 1, 3, 4, 2]
+    ]
+    five[-1]["accuracy"] = 0.97
+    page = write_results(TABLE, summarise(TABLE, five), tmp_path / "five.html").read_text("utf-8")
+    assert "(p " in page and "by chance" in page and "No p-values" not in page
+
+
+def test_the_page_says_what_learning_adds_and_how_settings_were_found(tmp_path):
+    twin = [record("DBDL unlearned", s, accuracy=0.99) for s in range(3)]
+    noted = with_search_note(TABLE, quick=True)
+    path = write_results(noted, summarise(TABLE, [*RECORDS, *twin]), tmp_path / "results.html")
+    page = path.read_text(encoding="utf-8")
+    assert "Learning adds nothing here" in page and "0.90 points more accurate" in page
+    assert "Nothing was searched (--quick)" in page
+    assert "without compilation" in page
 
 
 def test_failures_alone_are_shown_as_failures(tmp_path):

@@ -50,8 +50,8 @@ ONLINE_CLASSIFIERS = ("ridge", "recoded")
 class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     r"""Discriminative Bayesian dictionary learning (DBDL).
 
-    Learns atoms :math:`\Phi`, how many are needed, and with which probability each class uses
-    each atom, from the model (paper, eq. 6)
+    Learns atoms :math:`\Phi`, and with which probability each class uses each atom, from the
+    model (paper, eq. 6)
 
     .. math::
         x_i = (z_i \odot s_i) \Phi + \epsilon_i, \quad
@@ -63,6 +63,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     row is coded over the atoms by matching pursuit or the lasso, and its code is classified
     linearly.
 
+    The number of atoms is not inferred. It is that of the different training rows that a chain
+    draws at its start, about 0.78 for each training row at the defaults: copies are left out at
+    once, and the sweeps drop hardly any other atom.
+
     Parameters
     ----------
     n_sweeps : int, default=35
@@ -71,7 +75,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Chains, from different seeds. Each has its own dictionary; their scores are averaged.
     initial_ratio : float, default=1.5
         Atoms at the start for each training row, drawn class by class with replacement from the
-        rows; at most 5000 in all. Exact copies are left out at once.
+        rows; at most 5000 in all. Copies are left out at once: of 1.5 draws for each row about
+        0.78 are different rows.
     n_initial_atoms : int, default=None
         Number of atoms at the start, drawn without replacement; wins over ``initial_ratio``.
     n_nonzero : int or "auto", default="auto"
@@ -164,7 +169,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     label_atoms_ : ndarray of shape (n_atoms, n_classes), or (n_atoms, 1) for two classes
         ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
     n_atoms_ : int
-        Number of atoms over all chains.
+        Number of atoms over all chains: about that of the different rows drawn.
     n_nonzero_, selection_, path_average_ : int, str, bool
         Number of non-zeros and rule that finds them in use, and whether its path is averaged.
     temperature_ : float

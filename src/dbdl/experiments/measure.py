@@ -60,12 +60,16 @@ def choose_settings(
 def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part) -> dict[str, Any]:
     """Fit, and say what is seen on the test rows.
 
+    Seconds are those of this fit alone: not those of a search before it, nor, where
+    `dbdl.experiments.warm.warm_up_once` was called, those of compilation.
+
     Returns
     -------
     figures : dict
-        ``accuracy``, ``fit_seconds``, ``query_milliseconds``, ``n_atoms`` (of one chain, 0 for a
-        method without), ``log_loss`` and ``calibration_error`` where there are probabilities, and
-        for DBDL the coder chosen beside the best one in hindsight.
+        ``accuracy``, ``fit_seconds``, ``query_milliseconds``, ``n_atoms`` (of one dictionary, 0
+        for a method without), ``log_loss`` and ``calibration_error`` where there are
+        probabilities, and for DBDL, where it chose among coders, the one it chose beside the best
+        one in hindsight.
     """
     model = method(**settings)
     start = time.perf_counter()
@@ -77,15 +81,25 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
         "accuracy": float(np.mean(predicted == test.y)),
         "fit_seconds": fit_seconds,
         "query_milliseconds": 1e3 * (time.perf_counter() - start) / len(test.y),
-        "n_atoms": getattr(model, "n_atoms_", 0) // getattr(model, "n_chains", 1),
+        "n_atoms": _atoms_of_one_dictionary(model),
     }
     if hasattr(model, "predict_proba"):
         figures |= probability_figures(model.predict_proba(test.X), model.classes_, test.y)
-    if isinstance(model, DBDLClassifier) and model.held_out_ is not None:
-        figures["coder"] = coder_name(model.held_out_.coder)
-        best, figures["best_accuracy"] = hindsight(model, model.held_out_.coders, test)
+    choice = model.held_out_ if isinstance(model, DBDLClassifier) else None
+    if choice is not None and len(choice.coders) > 1:
+        figures["coder"] = coder_name(choice.coder)
+        best, figures["best_accuracy"] = hindsight(model, choice.coders, test)
         figures["best_coder"] = coder_name(best)
     return figures
+
+
+def _atoms_of_one_dictionary(model: Any) -> int:
+    """Return the atoms of one chain, or of one of several sets of rows, which may share rows."""
+    members = getattr(getattr(model, "model_", None), "members", None)
+    if members is not None:
+        return round(float(np.mean([len(member) for member in members])))
+    n_atoms: int = getattr(model, "n_atoms_", 0)
+    return n_atoms // getattr(model, "n_chains", 1)
 
 
 def probability_figures(

@@ -24,7 +24,8 @@ from joblib import Parallel, delayed
 from dbdl.experiments.measure import Part, choose_settings, common_settings, measure
 from dbdl.experiments.protocol import Split, seed_of
 from dbdl.experiments.rows import LabelledRows
-from dbdl.experiments.spec import Entry, Table
+from dbdl.experiments.spec import Entry, Table, nothing_chosen
+from dbdl.experiments.warm import warm_up_once
 from dbdl.registry import Method, methods
 
 Record = dict[str, Any]
@@ -73,6 +74,7 @@ def run_table(
     n_workers: int = 1,
     n_threads: int = -1,
     on_cell: Callable[[Record, int, int], None] | None = None,
+    on_warm_up: Callable[[Sequence[str]], None] | None = None,
 ) -> list[Record]:
     """Run what is missing of a table and return all its records.
 
@@ -88,20 +90,29 @@ def run_table(
     n_splits : int, optional
         Splits of each column at most.
     quick : bool
-        Choose nothing: default settings where the paper gives none.
+        Choose nothing, in no method: fixed settings where the table gives none
+        (see `dbdl.experiments.spec.nothing_chosen`).
     n_workers : int
         Cells that run at the same time, in processes of their own.
     n_threads : int
         Threads of each cell, where its method has threads.
     on_cell : callable, optional
         Called with each record, and with the number of cells done and in all.
+    on_warm_up : callable, optional
+        Called with the names of the methods that are about to be warmed up, before any cell.
     """
+    if quick:
+        table = nothing_chosen(table, data.X.shape[1])
     wanted = list(cells(table, data, only, n_splits))
     before = [] if results is None else read_records(results)
     origin = {"data": data.fingerprint, "quick": quick}
     found = {record_key(r): r for r in before if {**origin, **r}.items() >= origin.items()}
     done = {c.key: found[c.key] for c in wanted if "failure" not in found.get(c.key, _MISSING)}
     missing = [cell for cell in wanted if cell.key not in done]
+    if on_warm_up is not None and missing:
+        on_warm_up(list(dict.fromkeys(cell.entry.method for cell in missing)))
+    for cell in missing:  # here too where workers do the cells: what is compiled lies in a cache
+        warm_up_cell(cell, data, n_threads)
     finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
         delayed(run_cell)(cell, data, quick, n_threads) for cell in missing
     )
@@ -117,8 +128,15 @@ def run_table(
 _MISSING: Record = {"failure": "not run"}
 
 
+def warm_up_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> None:
+    """Compile what a cell needs, where this process has not done so."""
+    method = methods()[cell.entry.method]
+    given = {**common_settings(method, 0, n_threads), **cell.entry.settings}
+    warm_up_once(method, given, data.X)
+
+
 def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int = -1) -> Record:
-    """Run one cell; a failure is a record too."""
+    """Run one cell; a failure is a record too. What it needs is compiled before its clock."""
     table, column, name, settings, number = cell.key
     record: Record = {
         "table": table,
@@ -132,6 +150,7 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         "n_test": len(cell.split[1]),
         **machine(),
     }
+    warm_up_cell(cell, data, n_threads)  # a worker's process is not the one that began
     try:
         method, given, train, test = _set_up(cell, data, n_threads)
         seed = seed_of(table, column, number)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from typing import Any, Self
 
@@ -92,6 +92,45 @@ class Table:
             )
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
             raise SpecError(f"{source}: {type(error).__name__}: {error}") from error
+
+
+#: How settings were found, for the reader of a table: with `nothing_chosen`, or without.
+NOTHING_CHOSEN = (
+    "Nothing was searched (--quick): every method has fixed settings, and so has DBDL, which codes "
+    "new rows with at most 10 non-zeros by forward selection. Without --quick the settings of "
+    "every method are chosen on training rows."
+)
+CHOSEN = (
+    "Settings that are not given were chosen on training rows. Grids (dbdl methods) are searched "
+    "by cross-validation, and fit s leaves that out. DBDL and random rows choose their coder "
+    "inside fit, on held-out training rows, and fit s counts that."
+)
+
+
+def nothing_chosen(table: Table, n_features: int) -> Table:
+    """Return the table with a fixed value for all that a method would choose inside `fit`.
+
+    Parameters
+    ----------
+    table : Table
+        Settings that it gives stay.
+    n_features : int
+        Of the rows; a code has no more non-zeros.
+    """
+    return replace(table, entries=tuple(_fixed(entry, n_features) for entry in table.entries))
+
+
+def _fixed(entry: Entry, n_features: int) -> Entry:
+    fixed = dict(methods()[entry.method].fixed)
+    if "n_nonzero" in fixed:
+        fixed["n_nonzero"] = min(fixed["n_nonzero"], n_features)
+    return replace(entry, settings={**fixed, **entry.settings})
+
+
+def with_search_note(table: Table, quick: bool) -> Table:
+    """Return the table with a note that says how settings were found."""
+    notes = (table.note.strip(), NOTHING_CHOSEN if quick else CHOSEN)
+    return replace(table, note=" ".join(filter(None, notes)))
 
 
 _KEYS = {"methods", "others", *(f.name for f in fields(Table))} - {"entries"}

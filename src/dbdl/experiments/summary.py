@@ -13,8 +13,13 @@ from scipy.stats import t as student
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Entry, Table
 
-#: The method that the others are compared with.
+#: The method that the others are compared with, and what it is without learning.
 OURS = "DBDL"
+UNLEARNED = "DBDL unlearned"
+#: Fewer splits than this have no p-value: the spread of their differences is a guess.
+LEAST_SPLITS = 5
+#: A difference with a larger p-value is not told apart from chance.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class Line:
         Mean and standard deviation over splits.
     difference, p_value : float
         Accuracy minus that of DBDL on the same splits, and how likely a difference as large is
-        by chance (see `paired_p_value`); NaN where it cannot be said.
+        by chance (see `paired_p_value`); NaN where it cannot be said, as with fewer than five
+        splits.
     paper, paper_spread, paper_fit_seconds, paper_milliseconds : float
         Printed in the paper; NaN where it has none.
     log_loss, calibration_error, n_atoms, fit_seconds, query_milliseconds : float
@@ -114,15 +120,63 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
 
     Random splits share rows, so their differences are not independent; the variance of the mean
     is raised by ``test_share``, the ratio of test to training rows (Nadeau and Bengio, 2003).
-    NaN where there are fewer than two splits, or the ratio is not known.
+    NaN where there are fewer than five splits, whose spread says too little, or the ratio is not
+    known.
     """
     n = len(differences)
-    if n < 2 or not np.isfinite(test_share):
+    if n < LEAST_SPLITS or not np.isfinite(test_share):
         return np.nan
     variance = differences.var(ddof=1) * (1 / n + test_share)
     if variance < 1e-12:  # equal on all splits: no spread to judge a difference by
         return 1.0 if abs(differences.mean()) < 1e-6 else np.nan
     return float(2 * student.sf(abs(differences.mean()) / np.sqrt(variance), n - 1))
+
+
+def learning_in_words(lines: Sequence[Line]) -> str:
+    """Say what learning adds over the training rows that it starts from, or nothing if not known.
+
+    Parameters
+    ----------
+    lines : sequence of Line
+        Of one column of a table.
+    """
+    twin = next((line for line in lines if line.method == UNLEARNED), None)
+    if twin is None or not np.isfinite(twin.difference):
+        return ""
+    gain, p = round(-twin.difference, 2), twin.p_value
+    rows = f"random training rows left as they are ({UNLEARNED})"
+    if gain < 0:
+        return f"Learning adds nothing here: {rows} are {-gain:.2f} points more accurate than DBDL."
+    if gain == 0:
+        return f"Learning adds nothing here: {rows} are as accurate as DBDL."
+    found = f"Learning adds {gain:.2f} points over {rows}"
+    if not np.isfinite(p):
+        few = f", which {_in_splits(twin.n_splits)} cannot tell from chance"
+        return found + few * (twin.n_splits < LEAST_SPLITS) + "."
+    return f"{found}, p {p:.2g}{': not told apart from chance' * (p >= LEVEL)}."
+
+
+def p_values_in_words(lines: Sequence[Line]) -> str:
+    """Say why the differences in a column of a table have no p-values, where they have none."""
+    compared = [line for line in lines if np.isfinite(line.difference)]
+    if not compared or any(np.isfinite(line.p_value) for line in compared):
+        return ""
+    n_splits = max(line.n_splits for line in compared)
+    if n_splits >= LEAST_SPLITS:
+        return ""
+    return f"No p-values: {_in_splits(n_splits)} are too few, {LEAST_SPLITS} are the least."
+
+
+def notes(column: str, lines: Sequence[Line]) -> list[str]:
+    """Return what a reader must know of a column of a table, in sentences."""
+    own = [line for line in lines if line.column == column]
+    failed = any(line.failure and line.n_splits for line in own)
+    stars = "* some splits failed and are not in the mean." if failed else ""
+    return [note for note in (learning_in_words(own), p_values_in_words(own), stars) if note]
+
+
+def _in_splits(n: int) -> str:
+    return f"{n} split{'s' * (n != 1)}"
 
 
 def _accuracies(rows: list[Record]) -> dict[int, float]:
@@ -169,7 +223,7 @@ def text_cells(line: Line) -> list[str]:
         line.method,
         _with_spread(line.accuracy, line.spread) + (" *" if line.failure else ""),
         _with_spread(line.paper, line.paper_spread),
-        _number(line.difference, "+.2f") + significance,
+        _number(line.difference, "+z.2f") + significance,
         _number(line.log_loss, ".3f"),
         _number(line.calibration_error, ".1f"),
         _number(line.n_atoms, ".0f"),
@@ -198,15 +252,18 @@ def to_markdown(table: Table, lines: Sequence[Line]) -> str:
             continue
         n_splits = max(line.n_splits for line in lines if line.column == column)
         shown = [i for i in range(len(HEADINGS)) if any(cells[i] for cells in own)]
-        text += [f"{column}, {n_splits} split{'s' if n_splits > 1 else ''}:", ""]
+        text += [f"{column}, {_in_splits(n_splits)}:", ""]
         for cells in ([*HEADINGS], ["---"] * len(HEADINGS), *own):
             text.append("| " + " | ".join(cells[i] for i in shown) + " |")
-        text.append("")
-    if any(line.failure and line.n_splits for line in lines):
-        text += ["\\* some splits failed and are not in the mean.", ""]
+        text += ["", *(f"{_escaped(note)}\n" for note in notes(column, lines))]
     if table.note:
         text += [table.note.strip(), ""]
     return "\n".join(text)
+
+
+def _escaped(note: str) -> str:
+    """Return a note in which Markdown sees no list."""
+    return note.replace("*", "\\*")
 
 
 def to_records(lines: Sequence[Line]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.report.charts import reliability_chart, strip_chart
-from dbdl.report.findings import Findings, share_interval
+from dbdl.report.findings import Findings, gain_in_words, share_interval
 from dbdl.report.markup import Cell, folded, number_cell, percent, table, text
 from dbdl.report.subject import Subject
 
@@ -39,7 +39,7 @@ def summary_section(subject: Subject) -> str:
         (
             "Atoms a chain",
             f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}–{max(sizes)}",
-            f"left of {start} at the start",
+            f"from {start} training rows drawn; copies are left out",
         ),
         (
             "Atoms a row",
@@ -54,6 +54,16 @@ def summary_section(subject: Subject) -> str:
                 "One chain alone",
                 percent(float(chains.mean()), 2),
                 f"{100 * chains.min():.1f} to {percent(float(chains.max()))} over {len(chains)}",
+            ),
+        )
+    if subject.unlearned_accuracy is not None:
+        unlearned = float(subject.unlearned_accuracy)
+        cards.insert(
+            1,
+            (
+                "Without learning",
+                percent(unlearned, 2),
+                gain_in_words(found.accuracy, unlearned),
             ),
         )
     if len(subject.split_accuracy):

@@ -18,7 +18,7 @@ from dbdl.plotting.pictures import check_image_shape, is_signed
 from dbdl.report.accuracy import accuracy_section, calibration_section, summary_section
 from dbdl.report.atoms import atoms_section
 from dbdl.report.charts import trace_chart
-from dbdl.report.findings import examine, last_step
+from dbdl.report.findings import examine, last_step, size_in_words
 from dbdl.report.heat import confusion_section, packed_selection, selection_section
 from dbdl.report.markup import (
     Cell,
@@ -47,6 +47,7 @@ def write_report(
     feature_names: Sequence[str] | None = None,
     order: str = "C",
     split_accuracy: Sequence[float] = (),
+    unlearned_accuracy: float | None = None,
 ) -> Path:
     """Write a report on a fitted classifier and rows that it has not seen.
 
@@ -74,6 +75,9 @@ def write_report(
         Order of the pixels in a row of features.
     split_accuracy : sequence of float, optional
         Accuracies of the same classifier on other splits, from 0 to 1, to show their spread.
+    unlearned_accuracy : float, optional
+        Accuracy on the same test rows, from 0 to 1, of random training rows that stand in for the
+        learned atoms, to show what learning adds; ``dbdl compare`` has the method DBDL unlearned.
 
     Returns
     -------
@@ -105,6 +109,7 @@ def write_report(
         feature_names=_feature_names(classifier, feature_names),
         split_accuracy=split_accuracy,
         atoms_are_signed=is_signed(classifier.chains_[0].atoms),
+        unlearned_accuracy=unlearned_accuracy,
     )
     return write_atomically(path, _page(subject, title).encode())
 
@@ -195,8 +200,7 @@ def sweeps_section(subject: Subject) -> tuple[str, list[dict[str, Any]]]:
             cells = [number_cell(float(values[s]), ".5g") for values in trace.values()]
             rows.append([Cell(str(s + 1), int(s)), *cells])
     return (
-        "<p>Each line is a chain. It starts from copies of training rows and drops the atoms that "
-        "no row needs; the number at sweep 0 is that of the copies drawn. "
+        f"<p>Each line is a chain. {text(size_in_words(model.chains_))} "
         '<span class="screen-only">Point at a chart, or use the arrow keys on it.</span></p>'
         f'<ul class="keys">{keys}</ul><div class="charts">{"".join(figures)}</div>'
         + folded(
@@ -216,9 +220,17 @@ def settings_section(subject: Subject) -> str:
         changed = value is not default[name] and value != default[name]
         shown = f"<b>{text(value)}</b>" if changed else text(value)
         rows.append([Cell(f"<code>{text(name)}</code>", name), Cell(shown, text(value) or " ")])
-    chosen = (
-        f"<p>Chosen on training rows that pilot chains did not see: {model.n_nonzero_} non-zeros, "
-        f"{text(model._coder())}, temperature {model.temperature_:.3g}. Parameters in "
-        "bold differ from the defaults.</p>"
-    )
-    return chosen + folded("Parameters", table("Parameters", ["parameter", "value"], rows))
+    said = f"<p>{text(_choice_in_words(model))} Parameters in bold differ from the defaults.</p>"
+    return said + folded("Parameters", table("Parameters", ["parameter", "value"], rows))
+
+
+def _choice_in_words(model: DBDLClassifier) -> str:
+    """Say which of coder and temperature were chosen on held-out rows, and which were given."""
+    coder = f"{model.n_nonzero_} non-zeros, {model._coder()}"
+    temperature = f"temperature {model.temperature_:.3g}"
+    if model.held_out_ is None:
+        return f"No training row could be left out to choose on: {coder}, {temperature}."
+    unseen = "on training rows that pilot chains did not see"
+    if len(model.held_out_.coders) > 1:
+        return f"Chosen {unseen}: {coder}, {temperature}."
+    return f"Given: {coder}. Fitted {unseen}: {temperature}."

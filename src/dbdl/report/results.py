@@ -12,7 +12,7 @@ import numpy as np
 
 from dbdl._files import write_atomically
 from dbdl.experiments.spec import Table
-from dbdl.experiments.summary import HEADINGS, Line, text_cells
+from dbdl.experiments.summary import HEADINGS, Line, notes, text_cells
 from dbdl.report.charts import Scale
 from dbdl.report.markup import Cell, document, footer, head, json_script, svg, table, text
 
@@ -77,18 +77,25 @@ def _section(key: str, column: str, lines: list[Line]) -> str:
         for line, row in zip(lines, cells, strict=True)
     ]
     caption = f"{column}, {n_splits} split{'s' * (n_splits != 1)}"
-    failed = (
-        "<p>* some splits failed and are not in the mean.</p>"
-        if any(line.failure and line.n_splits for line in lines)
-        else ""
-    )
+    said = "".join(f"<p>{text(note)}</p>" for note in notes(column, lines))
     return (
         f'<section id="{key}" aria-labelledby="{key}-heading"><h2 id="{key}-heading">'
-        f"{text(column)}</h2><p>Accuracy in %, mean ± standard deviation over splits; p: how "
-        "likely so large a difference to DBDL is by chance, paired over splits.</p>"
+        f"{text(column)}</h2><p>{_figures_in_words(lines)}</p>{said}"
         f'<figure class="wide">{_dots(lines)}</figure>'
         f'<div class="whole">{table(caption, [HEADINGS[i] for i in shown], rows)}</div>'
-        f"{failed}{_coders(lines)}</section>"
+        f"{_coders(lines)}</section>"
+    )
+
+
+def _figures_in_words(lines: Sequence[Line]) -> str:
+    """Say what the columns of the table are."""
+    several = any(line.n_splits > 1 for line in lines)
+    judged = any(np.isfinite(line.p_value) for line in lines)
+    return (
+        f"Accuracy in %{', mean ± standard deviation over splits' * several}. Minus DBDL: the "
+        "difference to DBDL on the same rows, in points"
+        f"{'; p: how likely one as large is by chance' * judged}. Atoms: of one dictionary, where "
+        "a method has several. Fit s: one fit, without compilation, which was done before."
     )
 
 

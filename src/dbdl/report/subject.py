@@ -24,6 +24,7 @@ class Subject:
     feature_names: Sequence[str]
     split_accuracy: Sequence[float]
     atoms_are_signed: bool
+    unlearned_accuracy: float | None = None
 
     @property
     def names(self) -> list[str]:
