@@ -146,6 +146,23 @@ def test_forgetting_changes_what_is_learned():
     assert part.score(X_TEST, Y_TEST) > 0.9
 
 
+def test_held_out_rows_of_earlier_batches_count_half_with_every_batch():
+    model, counted = make(n_nonzero=3), []
+    for rows in thirds():
+        counted.append(model.partial_fit(X[rows], Y[rows]).held_out_.n_rows)
+    assert counted == [40, 40 + 20, 40 + 20 + 10]
+
+
+def test_chains_that_choose_for_a_batch_with_new_classes_forget_as_the_others_do():
+    old, new = np.flatnonzero(Y < 2), np.flatnonzero(Y >= 1)
+    whole, part = (
+        learn([old, new], n_nonzero=3, selection="forward", forgetting=factor)
+        for factor in (1.0, 0.01)
+    )
+    assert whole.held_out_.n_rows == part.held_out_.n_rows == len(new) + len(old) / 2
+    assert (whole.held_out_.log_loss != part.held_out_.log_loss).all()
+
+
 @pytest.mark.parametrize("way", ["skops", "pickle"])
 def test_a_saved_model_goes_on_bit_by_bit(way, tmp_path):
     first, second, third = thirds()
