@@ -124,11 +124,6 @@ def test_rows_of_new_classes_are_scored_by_chains_that_never_saw_them():
 # ------------------------------------------------------------------------------- what is chosen
 
 
-def scores_of(y, *margins):
-    """Scores of one coder each: the true class is ahead by a margin, or behind where negative."""
-    return [margin * np.eye(3)[y] for margin in margins]
-
-
 def test_the_coder_with_the_least_loss_is_chosen():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3

@@ -177,7 +177,7 @@ def test_unused_strengths_hold_their_precision_where_it_was():
     # Used strengths alone, whose squares are near 1/25, say 25.
     rng = np.random.default_rng(0)
     n_rows, n_atoms, p = 400, 40, 4.0
-    X, class_of_row, state = make_rows(n_rows=n_rows, n_atoms=n_atoms)
+    _, class_of_row, state = make_rows(n_rows=n_rows, n_atoms=n_atoms)
     used = rng.random((n_rows, n_atoms)) < 0.01
     codes = 0.2 * rng.standard_normal(used.shape) * used
     parameters = replace(
