@@ -219,7 +219,7 @@ MUTANTS = (
         "model/priors.py",
         "range(n_atoms, n_atoms + n_new)] = precision",
         "range(n_atoms, n_atoms + n_new)] = self.precision[0, 0]",
-        "learn/test_online.py",
+        "model/test_priors.py",
     ),
     mutant(
         "energy-at-the-bar-dropped",
@@ -428,7 +428,7 @@ def run_tests(tree: Path, tests: Sequence[str], limit: float) -> Outcome:
     seconds = time.perf_counter() - start
     if done.returncode == 0:
         return Outcome("survived", "", seconds)
-    failed = re.search(r"^FAILED tests/(\S+)", done.stdout, re.MULTILINE)
+    failed = re.search(r"^FAILED tests/(.+?)( - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode == 1 and failed:
         return Outcome("caught", failed.group(1), seconds)
     # no test could be asked: the error does not import, a test file is missing
@@ -473,9 +473,12 @@ def run(errors: Sequence[Mutant], limit: float) -> dict[str, Outcome]:
         files = dict.fromkeys(name for error in errors for name in error.tests)
         for name in files:  # each by itself: kernels that it compiles are there for all errors
             outcome = run_tests(clean, [name], 4 * limit)
-            show("no error", outcome._replace(noticed_by=outcome.noticed_by or name))
             if outcome.verdict != "survived":
-                raise SystemExit(f"tests/{name} does not pass without an error: mend it first.")
+                raise SystemExit(
+                    f"tests/{name} does not pass without an error ({outcome.verdict}: "
+                    f"{outcome.noticed_by}). Mend it first."
+                )
+            show("(no error)", Outcome("passes", name, outcome.seconds))
         for error in errors:
             tree = copy_tree(clean, Path(folder, error.name))
             plant(error, tree)

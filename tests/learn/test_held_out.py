@@ -146,6 +146,21 @@ def test_of_equal_losses_the_first_coder_is_chosen():
     assert choose(coders, [wrong, right, right, right], y).best == 1
 
 
+@pytest.mark.parametrize(
+    ("n_nonzero", "lengths"),
+    [
+        (1, (1,)),
+        (4, (1, 2, 3, 4)),
+        (10, (3, 4, 5, 7, 10)),
+        (20, (5, 7, 10, 14, 20)),
+        (30, (10, 14, 20, 28, 30)),
+    ],
+)
+def test_a_path_is_averaged_from_a_quarter_of_its_length_on(n_nonzero, lengths):
+    assert Coder("forward", n_nonzero, path_average=True).lengths == lengths
+    assert Coder("forward", n_nonzero).lengths == (n_nonzero,)
+
+
 def test_the_log_loss_is_the_mean_of_minus_the_logarithm_of_the_probability():
     rng = np.random.default_rng(0)
     scores, y = rng.standard_normal((40, 5)), rng.integers(5, size=40)
