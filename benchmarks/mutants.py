@@ -255,7 +255,7 @@ MUTANTS = (
         "coding/omp.py",
         "+= part / len(parts)",
         "+= part / (len(parts) + 1)",
-        "estimators/test_classifier.py",
+        "coding/test_omp.py",
     ),
     mutant(
         "lasso-with-one-atom-more",

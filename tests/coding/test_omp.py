@@ -201,6 +201,17 @@ def test_supports_along_a_path_are_nested_in_the_order_of_choice():
     assert long.shape == (10, 9)
 
 
+def test_the_mean_over_lengths_of_a_path_is_the_mean_of_their_codes():
+    X, atoms = correlated(10, 50, 30)
+    lengths = [3, 9, 5]
+    pursuit = encode(X, atoms, gram_matrix(atoms), lengths)
+    codes = [omp(X, atoms, length).toarray() for length in lengths]
+    for which in ([1], [0, 1], [2, 0], [0, 1, 2]):
+        expected = np.mean([codes[number] for number in which], axis=0)
+        found = pursuit.to_csr(which, len(atoms)).toarray()
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_a_single_query_equals_its_row_in_a_batch(selection, dtype):

@@ -114,6 +114,12 @@ def test_classes_named_in_the_first_call_are_known_from_the_start():
     np.testing.assert_array_equal(model.classes_, [0, 1, 2, 3, 7, 9])
 
 
+def test_a_class_without_rows_selects_atoms_as_its_prior_says():
+    # With a_o = b_o the mean of Beta(a_o / K, b_o (K - 1) / K) is 1 / K, K atoms at the start.
+    model = make(n_initial_atoms=25).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
+    np.testing.assert_allclose(model.selection_probability_[2], 1 / 25, rtol=1e-12)
+
+
 def test_a_batch_may_be_one_row_or_one_class_or_come_twice():
     model = learn([thirds()[0], [50], np.flatnonzero(Y == 1)[10:], thirds()[0]])
     assert model.score(X_TEST, Y_TEST) > 0.9

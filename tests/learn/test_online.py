@@ -289,6 +289,7 @@ def test_forgetting_scales_what_was_learned_and_leaves_the_first_prior():
         name = field.name
         close(getattr(less.priors.seen, name), 0.25 * getattr(chain.priors.seen, name))
     close(less.label_sums.cross, 0.25 * chain.label_sums.cross)
+    close(less.label_sums.gram, 0.25 * chain.label_sums.gram)
     assert forget(chain, 1.0, 30.0) is chain
 
 
