@@ -107,6 +107,56 @@ def test_near_twins_among_the_atoms_do_not_mislead_the_screen(selection):
     np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("part", [1e-7, 1e-8])
+def test_what_is_left_of_a_row_is_coded_exactly_however_little_it_is(selection, part):
+    # Three atoms make up the row but for a part at which float32 sees its own rounding alone.
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_normal((200, 60))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    truth = np.zeros((20, 200))
+    for row in truth:
+        row[rng.choice(200, 3, replace=False)] = rng.uniform(1, 2, 3)
+    X = truth @ atoms + part * rng.standard_normal((20, 60))
+    codes = omp(X, atoms, 10, selection=selection).toarray()
+    expected = reference(X, atoms, 10, selection)
+    assert np.array_equal(codes != 0, expected != 0)
+    np.testing.assert_allclose(codes, expected, rtol=1e-5, atol=1e-3 * part)
+
+
+def test_atoms_that_hardly_differ_are_told_apart_by_what_they_differ_in():
+    # Once one is chosen, squared norms of 2e-7 are left of the others: in float32 a third of that
+    # is rounding, and forward selection divides by it.
+    rng = np.random.default_rng(0)
+
+    def aside(n):
+        directions = rng.standard_normal((n, 40))
+        directions[:, 0] = 0
+        return directions / np.linalg.norm(directions, axis=1, keepdims=True)
+
+    shared = np.eye(40)[0]
+    X, atoms = 0.8 * shared + 0.6 * aside(60), shared + 3e-4 * aside(60)
+    codes = omp(X, atoms, 2, selection="forward").toarray()
+    expected = reference(X, atoms, 2, "forward")
+    assert np.array_equal(codes != 0, expected != 0)
+    np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize(
+    "places", [(0, 1), (2, 7), (1, 128), (5, 131, 256), (127, 128), (130, 256)], ids=repr
+)
+def test_of_equally_good_atoms_the_first_is_chosen(selection, places):
+    # Products of ones and zeros are exact, so the scores are equal to the last bit.
+    atoms = np.tile([0.0, 0.0, 0.0, 1.0], (300, 1))
+    atoms[list(places)] = [1.0, 0.0, 0.0, 0.0]
+    x = np.array([[1.0, 0.0, 0.0, 0.5]])
+    codes = omp(x, atoms, 2, selection=selection)
+    others = np.setdiff1d(np.arange(300), places)
+    np.testing.assert_array_equal(codes.indices, np.sort([places[0], others[0]]))
+    assert codes[0, places[0]] == pytest.approx(1.0)
+
+
 def test_textbook_codes_are_those_of_scikit_learn():
     X, atoms = correlated(50, 200, 80, seed=1)
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
@@ -149,6 +199,17 @@ def test_supports_along_a_path_are_nested_in_the_order_of_choice():
     short, long = pursuit.coefficients
     assert short.shape == (10, 3)
     assert long.shape == (10, 9)
+
+
+def test_the_mean_over_lengths_of_a_path_is_the_mean_of_their_codes():
+    X, atoms = correlated(10, 50, 30)
+    lengths = [3, 9, 5]
+    pursuit = encode(X, atoms, gram_matrix(atoms), lengths)
+    codes = [omp(X, atoms, length).toarray() for length in lengths]
+    for which in ([1], [0, 1], [2, 0], [0, 1, 2]):
+        expected = np.mean([codes[number] for number in which], axis=0)
+        found = pursuit.to_csr(which, len(atoms)).toarray()
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -196,6 +257,30 @@ def test_tol_stops_at_the_norm_of_the_residual_and_n_nonzero_still_caps(selectio
     capped = omp(X, atoms, 2, tol=tol, selection=selection)
     assert np.diff(capped.indptr).max() == 2
     assert omp(X, atoms, 5, tol=1e9, selection=selection).nnz == 0
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_residual_of_exactly_tol_is_small_enough(selection):
+    # Each atom takes a quarter of the squared norm, 4: after n of them the residual has the norm
+    # sqrt(4 - n), which is exact for n = 0 and n = 3.
+    x, atoms = np.ones((1, 4)), np.eye(4)
+    for tol, n_chosen in ((2.0, 0), (1.0, 3)):
+        assert omp(x, atoms, 4, tol=tol, selection=selection).nnz == n_chosen
+        below = omp(x, atoms, 4, tol=tol * (1 - 1e-12), selection=selection)
+        assert below.nnz == n_chosen + 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_parts_well_above_the_rounding_of_a_dot_product_are_coded(selection, dtype):
+    # The atoms are axes, so that nothing is rounded: a part of 20 roundings is there. Parts far
+    # under one rounding are as good as nothing, whatever the atoms.
+    rounding = np.sqrt(64) * np.finfo(dtype).eps
+    x = np.zeros((1, 64), dtype)
+    x[0, :4] = [1.0, 20 * rounding, -20 * rounding, 1e-3 * rounding]
+    codes = omp(x, np.eye(64, dtype=dtype), 64, selection=selection).toarray()
+    np.testing.assert_allclose(codes[0, :3], x[0, :3], rtol=1e-5)
+    assert not codes[0, 3:].any()
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

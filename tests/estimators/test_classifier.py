@@ -297,6 +297,14 @@ def test_verbose_prints_sweeps(problem, capsys):
     assert len(lines) == 5 and "sweep   5/5" in lines[-1] and "atoms" in lines[-1]
 
 
+def test_verbose_numbers_the_sweeps_of_every_chain_from_one_on(problem, capsys):
+    DBDLClassifier(n_nonzero=3, verbose=2, **QUICK).fit(*problem)
+    lines = capsys.readouterr().out.splitlines()
+    for chain in (1, 2):
+        own = [line for line in lines if line.startswith(f"chain {chain}/2")]
+        assert [line.split()[3] for line in own] == [f"{n}/6" for n in range(1, 7)]
+
+
 def test_scikit_learn_callbacks_see_every_sweep(problem):
     pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
 
@@ -314,3 +322,36 @@ def test_scikit_learn_callbacks_see_every_sweep(problem):
     DBDLClassifier(n_nonzero=3, n_jobs=2, **QUICK).set_callbacks(counter).fit(*problem)
     assert counter.ended.count("sweep") == 12
     assert counter.ended.count("chain") == 2 and counter.ended[-1] == "fit"
+
+
+def test_scikit_learn_callbacks_are_told_the_number_and_the_record_of_every_sweep(problem):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+
+    class Recorder:
+        def __init__(self):
+            self.events, self.records = {}, {}
+
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+            self.note("begin", context)
+
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None):
+            self.note("end", context)
+            if context.task_name == "sweep":
+                self.records[context.parent.task_id, context.task_id] = metadata
+
+        def note(self, event, context):
+            chain = context if context.task_name == "chain" else context.parent
+            if chain is not None:
+                number = context.task_id if context is not chain else None
+                self.events.setdefault(chain.task_id, []).append((event, number))
+
+    recorder = Recorder()
+    model = DBDLClassifier(n_nonzero=3, n_jobs=2, **QUICK).set_callbacks(recorder).fit(*problem)
+    sweeps = [(event, number) for number in range(6) for event in ("begin", "end")]
+    expected = [("begin", None), *sweeps, ("end", None)]
+    assert recorder.events == {0: expected, 1: expected}
+    for name in ("n_atoms", "log_joint", "noise_precision"):
+        told = [[recorder.records[chain, n][name] for n in range(6)] for chain in range(2)]
+        np.testing.assert_array_equal(told, getattr(model.trace_, name))

@@ -114,6 +114,12 @@ def test_classes_named_in_the_first_call_are_known_from_the_start():
     np.testing.assert_array_equal(model.classes_, [0, 1, 2, 3, 7, 9])
 
 
+def test_a_class_without_rows_selects_atoms_as_its_prior_says():
+    # With a_o = b_o the mean of Beta(a_o / K, b_o (K - 1) / K) is 1 / K, K atoms at the start.
+    model = make(n_initial_atoms=25).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
+    np.testing.assert_allclose(model.selection_probability_[2], 1 / 25, rtol=1e-12)
+
+
 def test_a_batch_may_be_one_row_or_one_class_or_come_twice():
     model = learn([thirds()[0], [50], np.flatnonzero(Y == 1)[10:], thirds()[0]])
     assert model.score(X_TEST, Y_TEST) > 0.9
@@ -144,6 +150,23 @@ def test_forgetting_changes_what_is_learned():
     assert rows == pytest.approx(40 * (1 + 0.3 + 0.09))
     assert not np.array_equal(whole.label_atoms_, part.label_atoms_)
     assert part.score(X_TEST, Y_TEST) > 0.9
+
+
+def test_held_out_rows_of_earlier_batches_count_half_with_every_batch():
+    model, counted = make(n_nonzero=3), []
+    for rows in thirds():
+        counted.append(model.partial_fit(X[rows], Y[rows]).held_out_.n_rows)
+    assert counted == [40, 40 + 20, 40 + 20 + 10]
+
+
+def test_chains_that_choose_for_a_batch_with_new_classes_forget_as_the_others_do():
+    old, new = np.flatnonzero(Y < 2), np.flatnonzero(Y >= 1)
+    whole, part = (
+        learn([old, new], n_nonzero=3, selection="forward", forgetting=factor)
+        for factor in (1.0, 0.01)
+    )
+    assert whole.held_out_.n_rows == part.held_out_.n_rows == len(new) + len(old) / 2
+    assert (whole.held_out_.log_loss != part.held_out_.log_loss).all()
 
 
 @pytest.mark.parametrize("way", ["skops", "pickle"])

@@ -13,6 +13,7 @@ from dbdl.coding.omp import omp
 from dbdl.draws import make_key
 from dbdl.learn import online
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.held_out import Coder, HeldOutChoice
 from dbdl.learn.online import (
     Batch,
     absorb,
@@ -22,6 +23,7 @@ from dbdl.learn.online import (
     label_sums,
     learn_rows,
     make_room,
+    pool,
     remember,
     take_batch,
 )
@@ -287,6 +289,7 @@ def test_forgetting_scales_what_was_learned_and_leaves_the_first_prior():
         name = field.name
         close(getattr(less.priors.seen, name), 0.25 * getattr(chain.priors.seen, name))
     close(less.label_sums.cross, 0.25 * chain.label_sums.cross)
+    close(less.label_sums.gram, 0.25 * chain.label_sums.gram)
     assert forget(chain, 1.0, 30.0) is chain
 
 
@@ -387,3 +390,56 @@ def test_sums_of_a_batch_keep_their_type():
     zero = SeenSums.none(2, 3)
     sums = UsageSums(np.ones((2, 3), dtype=np.int64), np.ones(3), np.ones(2), np.ones(2))
     assert type(zero.with_batch(sums)) is UsageSums
+
+
+# --------------------------------------------------------------------- what held-out rows said
+
+
+def said(n_rows, losses, sharpness, accuracy=(0.5, 0.5)):
+    """What so many held-out rows said of two coders."""
+    best = int(np.argmin(losses))
+    every = np.array(sharpness, dtype=float)
+    return HeldOutChoice(
+        coders=(Coder("forward", 1), Coder("forward", 2)),
+        accuracy=np.array(accuracy),
+        log_loss=np.array(losses),
+        best=best,
+        sharpness=float(every[best]),
+        n_rows=n_rows,
+        every_sharpness=every,
+    )
+
+
+def test_earlier_batches_count_half_in_the_pooled_choice():
+    # 80 rows before count as 40, beside 40 rows now: plain means, of sharpness the geometric one
+    pooled = pool(
+        said(80, (0.2, 1.0), (1.0, 4.0), (1.0, 0.5)), said(40, (0.8, 0.1), (9.0, 16.0), (0.6, 0.9))
+    )
+    np.testing.assert_allclose(pooled.log_loss, [0.5, 0.55], rtol=1e-12)
+    np.testing.assert_allclose(pooled.accuracy, [0.8, 0.7], rtol=1e-12)
+    np.testing.assert_allclose(pooled.every_sharpness, [3.0, 8.0], rtol=1e-12)
+    assert (pooled.n_rows, pooled.best) == (80, 0)
+    assert pooled.sharpness == pooled.every_sharpness[0]
+
+
+def test_a_batch_outweighs_a_longer_one_before_it_whose_rows_count_half():
+    # 60 rows count as 30: the 40 rows now decide, which they would not if all counted in full
+    before, now = said(60, (0.2, 0.3), (1.0, 1.0)), said(40, (0.3, 0.2), (1.0, 1.0))
+    assert pool(before, now).best == 1
+
+
+def test_what_a_batch_said_counts_half_again_with_every_batch_after_it():
+    first, later = said(64, (1.0, 0.0), (1.0, 1.0)), said(16, (0.0, 0.0), (1.0, 1.0))
+    pooled = first
+    for _ in range(3):
+        pooled = pool(pooled, later)
+    # 64 -> 8, and three times 16 count 16 + 8 + 4
+    assert pooled.n_rows == 8 + 28
+    assert pooled.log_loss[0] == pytest.approx(8 / 36)
+
+
+def test_without_an_earlier_or_a_present_choice_the_other_stands():
+    one = said(10, (1.0, 2.0), (1.0, 1.0))
+    assert pool(None, one) is one and pool(one, None) is one and pool(None, None) is None
+    other = replace(one, coders=(Coder("forward", 1), Coder("orthogonal", 2)))
+    assert pool(other, one) is one  # of other coders nothing is known

@@ -77,3 +77,17 @@ def test_keeping_in_two_steps_is_keeping_at_once():
     once = prior.keep(np.array([2, 5]))
     np.testing.assert_allclose(twice.precision, once.precision, rtol=1e-9)
     np.testing.assert_allclose(twice.natural_mean, once.natural_mean, rtol=1e-9)
+
+
+def test_new_atoms_have_the_prior_of_their_own_and_leave_the_others_alone():
+    prior = matrix_prior(np.random.default_rng(0), n_atoms=4, n_features=3)
+    grown = prior.grow(2, precision=7.0)
+    for kept, precision, mean in (
+        (np.arange(4), prior.precision, prior.natural_mean),
+        (np.array([4, 5]), 7.0 * np.eye(2), np.zeros((2, 3))),
+    ):
+        part = grown.keep(kept)
+        np.testing.assert_allclose(part.precision, precision, rtol=1e-12)
+        np.testing.assert_allclose(part.natural_mean, mean, rtol=1e-12)
+    assert not grown.precision[:4, 4:].any() and not grown.precision[4:, :4].any()
+    assert AtomPrior(prior.precision).grow(1, 7.0).natural_mean is None

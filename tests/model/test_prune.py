@@ -40,6 +40,13 @@ def test_an_atom_is_informed_by_what_it_contributes_whatever_the_split_of_its_sc
     np.testing.assert_array_equal(informed(energy / 100, norm_square * 100, 0.05), expected)
 
 
+def test_an_atom_that_explains_exactly_the_least_energy_stays():
+    energy, norm_square = np.array([0.25, 0.5, 1.0, 8.0]), np.array([1.0, 0.5, 0.5, 0.125])
+    np.testing.assert_array_equal(informed(energy, norm_square, 0.5), [False, False, True, True])
+    count = np.ones((2, 4), dtype=int)
+    np.testing.assert_array_equal(kept_of(count, energy, norm_square, 0.5), [2, 3])
+
+
 @pytest.mark.parametrize("least_energy", [0.0, 0.5, 2.0, 1e9, np.inf])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_class_loses_all_of_its_atoms_and_two_always_stay(seed, least_energy):
@@ -65,6 +72,13 @@ def test_two_atoms_stay_if_nobody_uses_any():
     count = np.zeros((2, 5), dtype=int)
     assert len(kept_of(count, np.zeros(5), np.ones(5))) == 2
     assert len(kept_of(count, np.zeros(5), np.ones(5), least_energy=1.0)) == 2
+
+
+def test_the_two_atoms_that_stay_whatever_the_bar_are_those_that_explain_most():
+    count = np.zeros((1, 5), dtype=int)  # no class keeps an atom of its own
+    energy, norm_square = np.array([1.0, 6.0, 2.0, 5.0, 9.0]), np.array([1.0, 1.0, 1.0, 2.0, 0.1])
+    kept = kept_of(count, energy, norm_square, least_energy=np.inf)
+    np.testing.assert_array_equal(kept, [1, 3])
 
 
 def test_a_class_about_to_lose_all_its_atoms_keeps_the_one_it_uses_most():

@@ -155,6 +155,53 @@ def test_a_class_without_used_atoms_keeps_its_strength_precision_under_a_vague_p
 
 
 @both_backends
+def test_where_every_atom_is_used_counting_unused_strengths_changes_nothing(backend):
+    X, class_of_row, state = make_rows()
+    logit = np.full_like(state.parameters.selection_logit, 1e4)
+    rows = (
+        X,
+        class_of_row,
+        replace(state, parameters=replace(state.parameters, selection_logit=logit)),
+    )
+    found = [
+        run(backend, Options(sample_selection=False, strengths_counted=counted), rows=rows)[0]
+        for counted in ("used", "all")
+    ]
+    assert (np.diff(found[0].codes.row_start) == N_ATOMS).all()
+    assert_same_bits(*found)
+
+
+def test_unused_strengths_hold_their_precision_where_it_was():
+    # Rows use one entry in a hundred: nearly all strengths are draws from the prior, so a draw of
+    # their precision p is Gamma(n / 2) over the sum of n squares, p (1 +- 2 / sqrt(n)) or so.
+    # Used strengths alone, whose squares are near 1/25, say 25.
+    rng = np.random.default_rng(0)
+    n_rows, n_atoms, p = 400, 40, 4.0
+    _, class_of_row, state = make_rows(n_rows=n_rows, n_atoms=n_atoms)
+    used = rng.random((n_rows, n_atoms)) < 0.01
+    codes = 0.2 * rng.standard_normal(used.shape) * used
+    parameters = replace(
+        state.parameters,
+        selection_logit=np.full((N_CLASSES, n_atoms), -4.6),
+        strength_precision=np.full(N_CLASSES, p),
+        noise_precision=np.full(N_CLASSES, 1e4),
+    )
+    rows = (
+        draw_data(rng, class_of_row, parameters, codes),
+        class_of_row,
+        State(parameters, Codes.from_dense(codes), sweep=0),
+    )
+    priors = make_priors(n_atoms)
+    found = {}
+    for counted in ("used", "all"):
+        options = Options(sample_selection=False, sample_noise=False, strengths_counted=counted)
+        after, _ = run(NumbaBackend(), options, n_steps=1, rows=rows, priors=priors)
+        found[counted] = after.parameters.strength_precision
+    np.testing.assert_allclose(found["all"], p, rtol=8 * np.sqrt(1 / (n_rows / 4 * n_atoms)))
+    assert (found["used"] > 2 * p).all()
+
+
+@both_backends
 def test_rows_of_a_class_with_endless_noise_do_not_move_the_atoms(backend):
     X, class_of_row, state = make_rows()
     noise = np.array([100.0, 1e-14, 100.0, 100.0])

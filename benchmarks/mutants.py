@@ -1,0 +1,525 @@
+"""Errors planted on purpose, one at a time: do the tests notice?
+
+    python -m benchmarks.mutants [--list] [--minutes 10] [name ...]
+
+Each error of the table below is planted in a copy of the source tree, in a temporary folder, and
+the few test files that should notice are run there. The table that comes out says which test did.
+An error that survives is a claim that no test makes: write that test. The same files are run
+without an error first, since a test that fails anyway notices nothing.
+
+Not run by the tests: an error in a kernel is compiled first, and all of them take about half an
+hour on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+#: Parts of the source tree that the tests need.
+COPIED = ("src", "tests", "benchmarks", "pyproject.toml")
+
+
+class Mutant(NamedTuple):
+    """An error: ``old`` becomes ``new`` in a file under ``src/dbdl``, noticed by files in tests.
+
+    Keep ``old`` short, a line or a part of one, so that it survives other changes of the file; it
+    must occur exactly once. Keep kernels of `dbdl.draws` out of it: all others are made of them.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(name, file, old, new, tests)
+
+
+MUTANTS = (
+    # Survivors of the first study.
+    mutant(
+        "ridge-penalty-doubled",
+        "model/ridge.py",
+        "+= penalty",
+        "+= 2 * penalty",
+        "model/test_ridge.py",
+    ),
+    mutant(
+        "unused-counts-used",
+        "sampler/gibbs.py",
+        "n_unused = data.n_rows * now.n_atoms - sums.n_strengths",
+        "n_unused = data.n_rows * now.n_atoms",
+        "sampler/test_gibbs.py",
+    ),
+    mutant(
+        "sweep-number-off-by-one",
+        "estimators/_progress.py",
+        "if self._done[chain] == self._n_sweeps:",
+        "if self._done[chain] == self._n_sweeps - 1:",
+        "estimators/test_classifier.py",
+    ),
+    mutant(
+        "mean-of-one-draw-too-few",
+        "sampler/posterior.py",
+        "for draw in range(n_draws):",
+        "for draw in range(n_draws - 1):",
+        "sampler/test_posterior.py",
+    ),
+    mutant(
+        "remainders-not-shared",
+        "sampler/start.py",
+        "share[order[:missing]] += 1",
+        "share[order[:missing]] += 0",
+        "sampler/test_start.py",
+    ),
+    mutant(
+        "tol-reached-is-not-enough",
+        "coding/omp.py",
+        "remaining > limit",
+        "remaining >= limit",
+        "coding/test_omp.py",
+    ),
+    mutant(
+        "screen-never-doubted",
+        "coding/omp.py",
+        "CORRELATION_SLACK = 1e-3",
+        "CORRELATION_SLACK = 1e30",
+        "coding/test_omp.py",
+    ),
+    mutant(
+        "noise-floor-a-hundred-times",
+        "coding/omp.py",
+        "NOISE = 4.0",
+        "NOISE = 400.0",
+        "coding/test_omp.py",
+    ),
+    mutant(
+        "last-of-equal-scores",
+        "coding/omp.py",
+        "k < best",
+        "k > best",
+        "coding/test_omp.py",
+    ),
+    mutant(
+        "earlier-batches-in-full",
+        "learn/online.py",
+        "weight = SAID_BEFORE * before.n_rows",
+        "weight = before.n_rows",
+        "learn/test_online.py",
+    ),
+    mutant(
+        "held-out-rows-learned",
+        "learn/ensemble.py",
+        "learn(key, chain, fold.learn, backend)",
+        "learn(key, chain, np.concatenate(fold), backend)",
+        "learn/test_held_out.py",
+    ),
+    mutant(
+        "gibbs-labels-not-rescaled",
+        "learn/labels.py",
+        "backend.to_host(mean) / scale",
+        "backend.to_host(mean)",
+        "learn/test_labels.py",
+    ),
+    # The same errors in other places.
+    mutant(
+        "folds-overlap",
+        "learn/held_out.py",
+        "np.flatnonzero(taking_part & ~held_out)",
+        "np.flatnonzero(taking_part)",
+        "learn/test_held_out.py",
+    ),
+    mutant(
+        "pilots-do-not-forget",
+        "learn/online.py",
+        "part, pilot, coders[0], forgetting, backend",
+        "part, pilot, coders[0], 1.0, backend",
+        "estimators/test_partial_fit.py",
+    ),
+    mutant(
+        "chain-begins-late",
+        "estimators/_progress.py",
+        "if self._done[chain] == 1:",
+        "if self._done[chain] == 2:",
+        "estimators/test_classifier.py",
+    ),
+    mutant(
+        "norm-screen-never-doubted",
+        "coding/omp.py",
+        "NORM_FLOOR = 3e-4",
+        "NORM_FLOOR = 1e-30",
+        "coding/test_omp.py",
+    ),
+    # The sampler and its sums.
+    mutant(
+        "noise-of-one-feature",
+        "sampler/gibbs.py",
+        "n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1])",
+        "n_values = (priors.n_rows(data.n_rows) * 1)",
+        "sampler/test_gibbs.py",
+    ),
+    mutant(
+        "strengths-without-their-half",
+        "model/conditionals.py",
+        "priors.strength_rate + 0.5 * square",
+        "priors.strength_rate + square",
+        "model/test_conditionals.py",
+    ),
+    mutant(
+        "tree-leans-right",
+        "model/statistics.py",
+        "return (n_parts + 1) // 2",
+        "return n_parts // 2",
+        "model/test_statistics.py",
+    ),
+    mutant(
+        "weights-of-rows-lost",
+        "backends/numba_cpu.py",
+        "row_weight = class_weight[data.class_of_row]",
+        "row_weight = np.ones(len(data.X))",
+        "backends/test_backends_agree.py",
+    ),
+    mutant(
+        "snapshot-after-the-last-sweep",
+        "sampler/run.py",
+        "and done < n_sweeps",
+        "and done <= n_sweeps",
+        "sampler/test_checkpoint.py",
+    ),
+    # Priors and pruning.
+    mutant(
+        "beta-of-all-atoms",
+        "model/priors.py",
+        "self.usage_b * (self.n_atoms - 1)",
+        "self.usage_b * self.n_atoms",
+        "model/test_priors.py",
+    ),
+    mutant(
+        "dropped-atoms-conditioned-on",
+        "model/priors.py",
+        "self.precision[np.ix_(kept, kept)] - link @ across",
+        "self.precision[np.ix_(kept, kept)]",
+        "model/test_priors.py",
+    ),
+    mutant(
+        "new-atoms-with-old-precision",
+        "model/priors.py",
+        "range(n_atoms, n_atoms + n_new)] = precision",
+        "range(n_atoms, n_atoms + n_new)] = self.precision[0, 0]",
+        "model/test_priors.py",
+    ),
+    mutant(
+        "energy-at-the-bar-dropped",
+        "model/prune.py",
+        "energy * norm_square >= least_energy",
+        "energy * norm_square > least_energy",
+        "model/test_prune.py",
+    ),
+    mutant(
+        "class-keeps-its-least-used-atom",
+        "model/prune.py",
+        "keep[np.argmax(class_count)] = True",
+        "keep[np.flatnonzero(class_count)[0]] = True",
+        "model/test_prune.py",
+    ),
+    mutant(
+        "two-atoms-that-explain-least",
+        "model/prune.py",
+        "np.argsort(-sums.energy * norm_square, kind",
+        "np.argsort(sums.energy * norm_square, kind",
+        "model/test_prune.py",
+    ),
+    # Coders.
+    mutant(
+        "mean-of-the-path-without-its-start",
+        "learn/held_out.py",
+        "if start <= n < self.n_nonzero",
+        "if start < n < self.n_nonzero",
+        "learn/test_held_out.py",
+    ),
+    mutant(
+        "mean-over-one-length-too-many",
+        "coding/omp.py",
+        "+= part / len(parts)",
+        "+= part / (len(parts) + 1)",
+        "coding/test_omp.py",
+    ),
+    mutant(
+        "lasso-with-one-atom-more",
+        "coding/lasso.py",
+        "else int(n_nonzero)",
+        "else int(n_nonzero) + 1",
+        "coding/test_lasso.py",
+    ),
+    mutant(
+        "lasso-penalty-passed",
+        "coding/lasso.py",
+        "lowest = max(problem.penalty, floor)",
+        "lowest = max(0.99 * problem.penalty, floor)",
+        "coding/test_lasso.py",
+    ),
+    # Choice on held-out rows, and calibration.
+    mutant(
+        "worst-coder-chosen",
+        "learn/held_out.py",
+        "best = int(np.argmin(losses))",
+        "best = int(np.argmax(losses))",
+        "learn/test_held_out.py",
+    ),
+    mutant(
+        "labels-smoothed-twice",
+        "learn/held_out.py",
+        "smoothing = 1.0 / (len(scores) + 1.0)",
+        "smoothing = 2.0 / (len(scores) + 1.0)",
+        "learn/test_held_out.py",
+    ),
+    mutant(
+        "temperature-upside-down",
+        "estimators/classifier.py",
+        "1.0 / choice.sharpness",
+        "choice.sharpness",
+        "learn/test_held_out.py",
+    ),
+    mutant(
+        "rivals-calibrated-on-seen-rows",
+        "rivals/_base.py",
+        "learn(X[fold.learn], class_of_row[fold.learn])",
+        "learn(X, class_of_row)",
+        "rivals/test_base.py",
+    ),
+    mutant(
+        "lone-row-left-out",
+        "learn/held_out.py",
+        "% n_folds if len(own) > 1 else -1",
+        "% n_folds",
+        "learn/test_held_out.py",
+    ),
+    # Learning batch by batch.
+    mutant(
+        "labels-not-forgotten",
+        "learn/online.py",
+        "AtomSums(factor * labels.gram, factor * labels.cross)",
+        "AtomSums(labels.gram, factor * labels.cross)",
+        "learn/test_online.py",
+    ),
+    mutant(
+        "room-made-by-the-best",
+        "learn/online.py",
+        "worth = seen.energy * chain.dictionary.scale**2",
+        "worth = -seen.energy * chain.dictionary.scale**2",
+        "learn/test_online.py",
+    ),
+    mutant(
+        "draws-of-a-batch-repeated",
+        "learn/online.py",
+        "number = known.sweep + 1",
+        "number = known.sweep",
+        "learn/test_online.py",
+    ),
+    mutant(
+        "classes-never-seen-are-likely",
+        "estimators/classifier.py",
+        "never = priors.beta_a / (priors.beta_a + priors.beta_b)",
+        "never = priors.beta_b / (priors.beta_a + priors.beta_b)",
+        "estimators/test_partial_fit.py",
+    ),
+    # Files.
+    mutant(
+        "own-version-is-too-new",
+        "persistence.py",
+        'int(theirs.split(".")[0]) > int(ours',
+        'int(theirs.split(".")[0]) >= int(ours',
+        "test_persistence.py",
+    ),
+    mutant(
+        "imported-names-are-trusted",
+        "persistence.py",
+        "or found.__module__ != module_name",
+        "or False",
+        "test_persistence.py",
+    ),
+    mutant(
+        "checksum-not-compared",
+        "sampler/checkpoint.py",
+        "if file.read() != digest:",
+        "if False:",
+        "sampler/test_checkpoint.py",
+    ),
+    mutant(
+        "another-format-is-read",
+        "sampler/checkpoint.py",
+        'or about.get("format") != FORMAT:',
+        "or False:",
+        "sampler/test_checkpoint.py",
+    ),
+)
+
+
+class Outcome(NamedTuple):
+    """How the tests ended: caught, survived, hung or broken; and the first that failed."""
+
+    verdict: str
+    noticed_by: str
+    seconds: float
+
+
+# ------------------------------------------------------------------------------------- one error
+
+
+def planted(error: Mutant, tree: Path) -> str:
+    """Text of the file with the error in it; fails where the place is not to be found."""
+    source = (tree / "src" / "dbdl" / error.file).read_text()
+    if (found := source.count(error.old)) != 1:
+        raise SystemExit(
+            f"{error.name}: {error.old!r} is {found} times in {error.file}, expected once. The "
+            "file has changed: bring the table in benchmarks/mutants.py up to date."
+        )
+    return source.replace(error.old, error.new)
+
+
+def plant(error: Mutant, tree: Path) -> None:
+    """Write the error into a copy of the source tree."""
+    text = planted(error, tree)
+    (tree / "src" / "dbdl" / error.file).write_text(text)
+    if "dbdl._compile" in text:
+        for importer in importers(error.file, tree):
+            forget_compiled(importer)
+
+
+def importers(file: str, tree: Path) -> Iterator[Path]:
+    """Files that import a module: kernels of the module may be compiled into theirs."""
+    module = "dbdl." + file.removesuffix(".py").replace("/", ".")
+    for path in (tree / "src").rglob("*.py"):
+        if f"from {module} import" in path.read_text():
+            yield path
+
+
+def forget_compiled(path: Path) -> None:
+    """Remove what numba has cached of a file: it looks at the changes of that file alone."""
+    for cached in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
+        cached.unlink()
+
+
+def run_tests(tree: Path, tests: Sequence[str], limit: float) -> Outcome:
+    """Run test files in a copy of the source tree until one test fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
+    command += ["-p", "no:cacheprovider", *(f"tests/{name}" for name in tests)]
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=tree,
+            env=environment(tree),
+            timeout=limit,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome("hung", f"after {limit:.0f} s", time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if done.returncode == 0:
+        return Outcome("survived", "", seconds)
+    failed = re.search(r"^FAILED tests/(.+?)( - .*)?$", done.stdout, re.MULTILINE)
+    if done.returncode == 1 and failed:
+        return Outcome("caught", failed.group(1), seconds)
+    # no test could be asked: the error does not import, a test file is missing
+    last = done.stdout.strip().splitlines()[-1:] or ["no output"]
+    return Outcome("broken", last[0], seconds)
+
+
+def environment(tree: Path) -> dict[str, str]:
+    """Where Python finds the copy; without real data, which would only take longer."""
+    kept = {name: value for name, value in os.environ.items() if name != "DBDL_DATA"}
+    path = os.pathsep.join([str(tree / "src"), str(tree)])
+    return {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg"}
+
+
+# ---------------------------------------------------------------------------------- all of them
+
+
+def copy_tree(source: Path, target: Path) -> Path:
+    """Copy what the tests need, with the times of the files: compiled kernels stay good."""
+    for name in COPIED:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
+        else:
+            shutil.copy2(source / name, target / name)
+    return target
+
+
+def check_import(tree: Path) -> None:
+    """Fail where Python would import another copy."""
+    call = [sys.executable, "-c", "import dbdl; print(dbdl.__file__)"]
+    found = subprocess.check_output(call, cwd=tree, env=environment(tree), text=True).strip()
+    if not Path(found).is_relative_to(tree):
+        raise SystemExit(f"Python imports {found}, expected dbdl in {tree}.")
+
+
+def run(errors: Sequence[Mutant], limit: float) -> dict[str, Outcome]:
+    """Plant each error in a copy of its own and run its tests."""
+    for error in errors:  # all of them, before the first test is run
+        planted(error, ROOT)
+    outcomes = {}
+    with tempfile.TemporaryDirectory() as folder:
+        clean = copy_tree(ROOT, Path(folder, "clean"))
+        check_import(clean)
+        files = dict.fromkeys(name for error in errors for name in error.tests)
+        for name in files:  # each by itself: kernels that it compiles are there for all errors
+            outcome = run_tests(clean, [name], 4 * limit)
+            if outcome.verdict != "survived":
+                raise SystemExit(
+                    f"tests/{name} does not pass without an error ({outcome.verdict}: "
+                    f"{outcome.noticed_by}). Mend it first."
+                )
+            show("(no error)", Outcome("passes", name, outcome.seconds))
+        for error in errors:
+            tree = copy_tree(clean, Path(folder, error.name))
+            plant(error, tree)
+            outcomes[error.name] = run_tests(tree, error.tests, limit)
+            show(error.name, outcomes[error.name])
+            shutil.rmtree(tree)
+    return outcomes
+
+
+def show(name: str, outcome: Outcome) -> None:
+    verdict, noticed_by, seconds = outcome
+    print(f"{name:<36} {verdict:<9} {seconds:>5.0f} s  {noticed_by}", flush=True)
+
+
+def main() -> None:
+    """Parse the command line, run, and fail where an error was not caught."""
+    names = [error.name for error in MUTANTS]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("names", nargs="*", metavar="name", help="errors to plant; all if none")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    parser.add_argument("--minutes", type=float, default=10, help="limit of the tests of one error")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(names):
+        parser.error(f"unknown {', '.join(sorted(unknown))}; --list prints the names")
+    if arguments.list:
+        print("\n".join(names))
+        return
+    wanted = [error for error in MUTANTS if error.name in (arguments.names or names)]
+    outcomes = run(wanted, 60 * arguments.minutes)
+    missed = [name for name, outcome in outcomes.items() if outcome.verdict != "caught"]
+    print(f"{len(outcomes) - len(missed)} of {len(outcomes)} caught", *missed, sep="\nnot caught: ")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
