@@ -2,7 +2,7 @@
 
 Multi-threaded BLAS rounds differently with another number of threads, so every product is cut
 into blocks of a fixed size, BLAS is held at one thread, and the blocks run on a pool of ours.
-The result then has the same bits for any number of threads.
+The result then has the same bits for any number of threads (`dbdl._products`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import scipy.linalg  # noqa: F401 - loads the BLAS that compiled code calls, so that it can be held
@@ -25,14 +26,16 @@ Result = TypeVar("Result")
 _lock = threading.Lock()
 _idle_pools: dict[int, list[ThreadPoolExecutor]] = defaultdict(list)
 _holders = 0
-_limit: Any = None
-_controller: ThreadpoolController | None = None
+_threads_found: list[int] | None = None  # of each BLAS library, while it is held
 
 
 def _begin_anew() -> None:
-    """Forget, in a child process, threads that did not come along and what they held."""
-    global _lock, _holders, _limit
-    _lock, _holders, _limit = threading.Lock(), 0, None
+    """Forget, in a child process, threads that did not come along and what they held.
+
+    The numbers of threads that BLAS had are kept: they are restored by the child's last holder.
+    """
+    global _lock, _holders
+    _lock, _holders = threading.Lock(), 0
     _idle_pools.clear()
 
 
@@ -40,28 +43,61 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
+@lru_cache(maxsize=1)
+def _blas_libraries() -> list[Any]:
+    """Look up the BLAS libraries of NumPy and SciPy, once: it takes milliseconds."""
+    libraries = ThreadpoolController().lib_controllers
+    return [library for library in libraries if library.user_api == "blas"]
+
+
+def _is_per_thread(library: Any) -> bool:
+    """Whether each thread has a number of threads of its own, as with OpenMP."""
+    return getattr(library, "threading_layer", None) == "openmp"
+
+
+def _set_threads(library: Any, n_threads: int) -> None:
+    """Set the number of threads of a library, from any thread.
+
+    From version 3.8 on threadpoolctl silently ignores all threads but the first that set a number.
+    """
+    give_up_control = getattr(library, "clear_controlling_thread", None)
+    if give_up_control is not None:
+        give_up_control(force=True)
+    library.set_num_threads(n_threads)
+    if give_up_control is not None:
+        give_up_control(force=True)
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS at one thread; the last holder to leave restores the setting found by the first.
+    """Hold BLAS at one thread; the last holder to leave restores what the first one found.
 
-    The limits of threadpoolctl are process-wide: without the count, one fit that ends would undo
-    the limit of another that still runs.
+    The number of threads is process-wide. So a fit holds it from its beginning to its end, by
+    count, and whatever is fitted beside it: its bits depend on nothing else that the process does.
+    Where somebody else has raised the number meanwhile, the next holder lowers it again.
     """
-    global _holders, _limit, _controller
+    global _holders, _threads_found
+    shared = [library for library in _blas_libraries() if not _is_per_thread(library)]
+    own = [library for library in _blas_libraries() if _is_per_thread(library)]
+    own_found = [library.num_threads for library in own]
     with _lock:
+        if _threads_found is None:
+            _threads_found = [library.num_threads for library in shared]
         _holders += 1
-        if _holders == 1:
-            if _controller is None:  # looking the libraries up takes milliseconds: do it once
-                _controller = ThreadpoolController()
-            _limit = _controller.limit(limits=1, user_api="blas")
+        for library in (*shared, *own):
+            if library.num_threads != 1:
+                _set_threads(library, 1)
     try:
         yield
     finally:
+        for library, n_threads in zip(own, own_found, strict=True):
+            _set_threads(library, n_threads)
         with _lock:
             _holders -= 1
             if _holders == 0:
-                _limit.restore_original_limits()
-                _limit = None
+                for library, n_threads in zip(shared, _threads_found, strict=True):
+                    _set_threads(library, n_threads)
+                _threads_found = None
 
 
 @contextmanager
@@ -89,6 +125,7 @@ def run_blocks(
     Results keep the order of the blocks.
     """
     blocks = list(blocks)
+    work = single_threaded_blas()(work)
     with single_threaded_blas():
         if min(n_threads, len(blocks)) <= 1:
             return [work(block) for block in blocks]

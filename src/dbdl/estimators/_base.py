@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from dbdl._threads import resolve_n_jobs
+from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.backends import Backend, Engine, make_backend, make_engine
 from dbdl.backends.numba_cpu import _sweep_rows
 from dbdl.backends.sharded import InTurn
@@ -220,6 +220,7 @@ class DictionaryEstimator(
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
     @by_blocks
+    @single_threaded_blas()
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Sparse codes of rows over the atoms.
 

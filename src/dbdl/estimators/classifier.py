@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from dbdl._threads import resolve_n_jobs
+from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import FitProgress, with_callbacks
@@ -336,6 +336,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
+    @single_threaded_blas()
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn dictionaries and label atoms.
 
@@ -377,6 +378,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
+    @single_threaded_blas()
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
@@ -537,6 +539,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         return every_coder(lengths, rules, means)
 
     @by_blocks
+    @single_threaded_blas()
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of rows: their codes times the label atoms.
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from dbdl._threads import resolve_n_jobs
+from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
@@ -151,6 +151,7 @@ random_state, verbose
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
+    @single_threaded_blas()
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn a dictionary.
 
@@ -196,6 +197,7 @@ random_state, verbose
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
+    @single_threaded_blas()
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
