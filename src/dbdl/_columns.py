@@ -93,6 +93,13 @@ class Columns:
     roles: str | None = None
 
 
+def columns_by_name(names: Sequence[str]) -> Columns:
+    """Return columns to be found by their names alone, as a user asks for them."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"columns={names!r}: expected a list of names")
+    return Columns(tuple(names))
+
+
 @dataclass(frozen=True)
 class Table:
     """A table whose columns are to be chosen from.

@@ -7,7 +7,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from dbdl._columns import Columns
+from dbdl._columns import Columns, columns_by_name
 from dbdl._files import checked_path
 from dbdl.datasets.digits import read_digits
 from dbdl.datasets.files import TABLES, read_file
@@ -144,10 +144,9 @@ def _checked_shape(shape: Any) -> tuple[int, int] | None:
 def _columns(columns: Sequence[str] | Columns | None, path: Path) -> Columns | None:
     if columns is None or isinstance(columns, Columns):
         return columns
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise TypeError(f"columns={columns!r}: expected a list of names")
+    found = columns_by_name(columns)
     if path.suffix.lower() not in TABLES:
         raise DataError(
             f"{path} is not a table, so columns= has no use; tables are {', '.join(TABLES)}"
         )
-    return Columns(tuple(columns))
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._arrow import index_names, labels_of, look_at_column, number_dtype
-from dbdl._columns import Cells, Columns, Table, choose_features, find_features, some
+from dbdl._columns import Cells, Table, choose_features, columns_by_name, find_features, some
 from dbdl._files import DataError, checked_path, reading
 from dbdl.rows.readers import (
     HDF5,
@@ -135,7 +135,7 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
         if columns is None:
             features = choose_features(table, number)
         else:
-            features, _ = find_features(table, Columns(tuple(columns)), number)
+            features, _ = find_features(table, columns_by_name(columns), number)
         names = tuple(schema.names[j] for j in features)
         words = [name for name in names if number_dtype(schema.field(name).type) is None]
         if words:
