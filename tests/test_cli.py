@@ -578,9 +578,8 @@ def test_pictures_among_the_images_that_are_read_are_refused(tmp_path):
     assert sorted(path.name for path in (tmp_path / "pets").rglob("*.*")) == before
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there is no such device")
-def test_a_device_is_written_to_and_stays_one(beetles):
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="there is no such device")
+def test_a_device_is_written_to_as_it_is(beetles):
     result = dbdl("predict", "m.skops", "first.csv", "-o", "/dev/stdout", cwd=beetles)
-    assert result.returncode == 0 and result.stdout.startswith("predicted\r\nant"), result.stderr
-    assert dbdl("predict", "m.skops", "first.csv", "-o", os.devnull, cwd=beetles).returncode == 0
-    assert not os.path.isfile(os.devnull)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[:2] == ["predicted", "ant"]

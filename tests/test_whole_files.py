@@ -54,6 +54,15 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
         os.close(reader)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="there are no names of open files")
+def test_a_pipe_without_a_name_of_its_own_is_written_to():
+    reader, writer = os.pipe()
+    write_atomically(f"/dev/fd/{writer}", b"through")
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        assert pipe.read() == b"through"
+
+
 def test_a_write_that_fails_half_way_leaves_what_was_there(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"before")

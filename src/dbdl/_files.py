@@ -88,17 +88,17 @@ def write_atomically(
         there may not be written to, or the path is a folder.
     """
     given = checked_path(path)
-    target = Path(os.path.realpath(given))
-    if target.is_dir():
+    if given.exists() and not os.access(given, os.W_OK):
+        raise PermissionError(f"{given} may not be written to: permission denied")
+    if given.is_dir():
         raise IsADirectoryError(f"{given} is a folder; give the name of a file")
+    if given.exists() and not given.is_file():
+        given.write_bytes(_in_memory(content))
+        return given
+    target = Path(os.path.realpath(given))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}; make it first")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(f"{given} may not be written to: permission denied")
-    if target.exists() and not target.is_file():
-        target.write_bytes(_in_memory(content))
-    else:
-        _replace(target, content)
+    _replace(target, content)
     return given
 
 
