@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 
+import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from layouts import write_classes
+from sklearn.datasets import load_digits, load_wine
+
+from dbdl.cli import main
 
 QUICK = ("--set", "n_chains=1", "--set", "n_sweeps=3")
 
@@ -26,6 +33,32 @@ def dbdl(*arguments, cwd, **environment):
         text=True,
         timeout=600,
     )
+
+
+def inside(*arguments, cwd):
+    """Run the command in this process, which is quicker; as `dbdl`."""
+    output, errors = io.StringIO(), io.StringIO()
+    before, hook, sys.argv = sys.argv, sys.unraisablehook, ["dbdl", *map(str, arguments)]
+    try:
+        with (
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+            warnings.catch_warnings(),
+        ):
+            main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv, sys.unraisablehook = before, hook
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
+
+
+def succeed(*arguments, cwd):
+    """Run the command, which has to end well; what it printed for programs, and what it said."""
+    result = inside(*arguments, "--json", cwd=cwd)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout), result.stderr
 
 
 def assert_refused(result, *words):
@@ -348,3 +381,216 @@ def test_a_comparison_in_which_nothing_worked_says_so(beetles):
     result = dbdl("compare", "zeros.csv", "-m", "DBDL", "--folds", "2", "--quick", cwd=beetles)
     assert result.returncode == 1 and "every cell failed" in result.stderr
     assert "some splits failed" not in result.stdout
+
+
+# ------------------------------------------------------------------- columns that give classes away
+
+
+@pytest.fixture(scope="module")
+def wine(tmp_path_factory):
+    """Wine, sorted by class, without an index and as pandas writes it with one; models of ridge."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path_factory.mktemp("wine")
+    frame = load_wine(as_frame=True).frame.sample(frac=1, random_state=0).sort_values("target")
+    frame["kind"] = np.array(["ash", "elm", "oak"])[frame.pop("target")]
+    frame.to_csv(path / "bare.csv", index=False)
+    frame.to_csv(path / "indexed.csv")
+    frame.to_parquet(path / "indexed.parquet")
+    frame.rename_axis("row").to_parquet(path / "row.parquet")
+    pd.read_csv(path / "indexed.csv").to_csv(path / "again.csv", index=False)
+    pd.read_csv(path / "indexed.csv").to_csv(path / "twice.csv")
+    frame = frame.reset_index(drop=True)
+    frame.to_csv(path / "nameless.csv", header=False)
+    numbers, names = range(7, 185), [f"wine {i}" for i in range(178)]
+    frame.assign(number=numbers)[["number", *frame]].to_csv(path / "counted.csv", index=False)
+    frame.assign(name=names)[["name", *frame]].to_csv(path / "names.csv", index=False)
+    return path
+
+
+WINE = [
+    "indexed.csv", "again.csv", "twice.csv", "counted.csv", "names.csv", "nameless.csv",
+    "indexed.parquet", "row.parquet",
+]  # fmt: skip
+
+
+def compare_wine(wine, table):
+    found, said = succeed("compare", table, "-m", "ridge, 1-NN", "--quick", "--folds", 3, cwd=wine)
+    return [line["accuracy"] for line in found["lines"]], said
+
+
+def ridge_of(wine, table):
+    """The file of a model of a table, fitted once."""
+    model = wine / f"{table}.skops"
+    if not model.exists():
+        succeed("fit", table, "--method", "ridge", "-o", model, cwd=wine)
+    return model
+
+
+@pytest.fixture(scope="module")
+def without_index(wine):
+    accuracies, said = compare_wine(wine, "bare.csv")
+    assert "note" not in said
+    return accuracies
+
+
+@pytest.mark.parametrize("table", WINE)
+def test_a_table_with_row_numbers_scores_as_one_without(wine, without_index, table):
+    accuracies, said = compare_wine(wine, table)
+    assert accuracies == without_index
+    assert "note:" in said and "left out" in said and "13 columns used: " in said
+
+
+@pytest.mark.parametrize("table", WINE)
+@pytest.mark.parametrize("fitted", ["bare.csv", "counted.csv", "indexed.parquet", "nameless.csv"])
+def test_a_model_takes_tables_with_row_numbers_and_without(wine, fitted, table):
+    model = ridge_of(wine, fitted)
+    found, said = succeed("predict", model, table, cwd=wine)
+    assert found["accuracy"] == succeed("predict", model, "bare.csv", cwd=wine)[0]["accuracy"]
+    assert "left out" not in said and "13 columns used: " in said
+
+
+@pytest.mark.parametrize("fitted", ["counted.csv", "nameless.csv"])
+def test_the_columns_of_a_single_row_are_those_of_the_fit(wine, fitted):
+    model = ridge_of(wine, fitted)
+    expected = succeed("predict", model, fitted, cwd=wine)[0]["predicted"]
+    lines = (wine / fitted).read_text().splitlines()
+    header = [] if fitted == "nameless.csv" else lines[:1]
+    for i in (0, 100):
+        (wine / "single.csv").write_text("\n".join([*header, lines[i + len(header)]]) + "\n")
+        assert succeed("predict", model, "single.csv", cwd=wine)[0]["predicted"] == [expected[i]]
+
+
+def test_a_number_or_a_label_that_only_content_can_tell_is_told_or_asked_for(wine):
+    model = ridge_of(wine, "nameless.csv")
+    rows = [line.split(",") for line in (wine / "nameless.csv").read_text().splitlines()]
+
+    def predict(rows):
+        (wine / "part.csv").write_text("\n".join(",".join(row) for row in rows) + "\n")
+        return inside("predict", model, "part.csv", "--json", cwd=wine)
+
+    expected = succeed("predict", model, "nameless.csv", cwd=wine)[0]
+    unlabelled = json.loads(predict([row[:-1] for row in rows]).stdout)
+    assert unlabelled == {"rows": 178, "predicted": expected["predicted"]}
+    assert json.loads(predict([row[1:] for row in rows]).stdout) == expected
+    assert_refused(predict([rows[0][:-1]]), "one column more", "Add a header")
+    model = ridge_of(wine, "bare.csv")
+    assert json.loads(predict([row[:-1] for row in rows]).stdout) == unlabelled
+    assert_refused(
+        predict([rows[0][:-1]]), "one column more", f"'{rows[0][-2][:-2]}' is none of them"
+    )
+
+
+def test_different_whole_numbers_in_every_row_are_used_with_a_note(wine):
+    lines = (wine / "bare.csv").read_text().splitlines()
+    odd = [f"{(7 * i) % 1009}," for i in range(178)]
+    rows = [f"{number}{line}" for number, line in zip(odd, lines[1:], strict=True)]
+    (wine / "odd.csv").write_text("\n".join([f"licence,{lines[0]}", *rows]))
+    found, said = succeed("fit", "odd.csv", "--method", "ridge", "-o", "odd.skops", cwd=wine)
+    assert found["features"] == 14
+    assert "'licence'" in said and "a different whole number in every row" in said
+
+
+def test_names_of_many_columns_are_shortened(folder):
+    _, said = succeed("fit", "train.csv", "--method", "ridge", "-o", "ridge.skops", cwd=folder)
+    assert "64 columns used: pixel0, pixel1" in said and "pixel63" not in said
+    assert "labels: digit" in said
+
+
+def test_two_columns_of_one_name_are_refused_by_every_command(wine):
+    text = (wine / "bare.csv").read_text()
+    (wine / "twins.csv").write_text(text.replace("malic_acid", "alcohol", 1))
+    words = ("2 columns have the name 'alcohol'",)
+    assert_refused(inside("fit", "twins.csv", "-o", "twins.skops", cwd=wine), *words)
+    assert_refused(inside("compare", "twins.csv", cwd=wine), *words)
+    model = ridge_of(wine, "bare.csv")
+    assert_refused(inside("predict", model, "twins.csv", cwd=wine), *words)
+
+
+def test_a_report_finds_its_columns_by_name(beetles):
+    result = inside("report", "m.skops", "--data", "turned.csv", "-o", "turned.html", cwd=beetles)
+    assert result.returncode == 0, result.stderr
+    first = inside("report", "m.skops", "--data", "first.csv", "-o", "first.html", cwd=beetles)
+    assert first.returncode == 0, first.stderr
+    turned, first = ((beetles / f"{name}.html").read_text() for name in ("turned", "first"))
+    assert turned == first
+    bare = inside("report", "m.skops", "--data", "bare.csv", "-o", "bare.html", cwd=beetles)
+    assert_refused(bare, "no column of labels")
+
+
+# ------------------------------------------------------------------------ outputs that cost a file
+
+
+def outputs_that_are_inputs():
+    return {
+        "fit the data": ("fit", "first.csv", "--label", "kind", "-o", "first.csv"),
+        "fit a link": ("fit", "first.csv", "--label", "kind", "-o", "link.csv"),
+        "fit another name": ("fit", "first.csv", "--label", "kind", "-o", "hard.skops"),
+        "predict the data": ("predict", "m.skops", "first.csv", "-o", "first.csv"),
+        "predict the model": ("predict", "m.skops", "first.csv", "-o", "m.skops"),
+        "report the model": ("report", "m.skops", "--data", "first.csv", "-o", "m.skops"),
+        "report the data": ("report", "m.skops", "--data", "first.csv", "-o", "first.csv"),
+        "report the results": ("report", "r.jsonl", "-o", "r.jsonl"),
+        "compare a plot": ("compare", "first.csv", "--label", "kind", "--plot", "first.csv"),
+        "compare a page": ("compare", "first.csv", "--label", "kind", "--report", "link.csv"),
+        "compare results": ("compare", "first.csv", "--label", "kind", "--results", "first.csv"),
+    }
+
+
+@pytest.mark.parametrize("name", outputs_that_are_inputs())
+def test_an_output_that_is_an_input_is_refused(beetles, name):
+    if not (beetles / "link.csv").exists():
+        (beetles / "link.csv").symlink_to(beetles / "first.csv")
+        (beetles / "hard.skops").hardlink_to(beetles / "first.csv")
+        (beetles / "r.jsonl").write_text('{"table": "t", "column": "c", "method": "m", "split": 0}')
+    before = {path: path.read_bytes() for path in beetles.iterdir() if path.is_file()}
+    words = "first.csv is no file of results" if name == "compare results" else "would be lost"
+    assert_refused(inside(*outputs_that_are_inputs()[name], cwd=beetles), words)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        (
+            ("fit", "first.csv", "--label", "kind", "-o", "m.pkl"),
+            "end in .skops, as m.skops",
+        ),
+        (("predict", "m.skops", "first.csv", "-o", "p.xlsx"), "end in .csv, as p.csv"),
+        (("report", "m.skops", "--data", "first.csv", "-o", "r.pdf"), "pages end in .html"),
+        (("compare", "first.csv", "--label", "kind", "--report", "r.pdf"), "pages end in .html"),
+        (("compare", "first.csv", "--label", "kind", "--plot", "r.html"), "pictures end in .png"),
+        (("compare", "first.csv", "--label", "kind", "--results", "r.xlsx"), "end in .jsonl"),
+        (("reproduce", "digits", "--results", "r.csv"), "end in .jsonl"),
+    ],
+)
+def test_an_ending_of_another_format_is_refused_with_the_right_one(beetles, arguments, right):
+    assert_refused(inside(*arguments, cwd=beetles), right)
+    assert not (beetles / arguments[-1]).exists()
+
+
+def test_two_outputs_in_one_file_are_refused(beetles):
+    result = inside(
+        "compare", "first.csv", "--label", "kind", "-o", "two", "--report", "two/model.html",
+        cwd=beetles,
+    )  # fmt: skip
+    assert_refused(result, "model.html is given for two outputs")
+
+
+def test_pictures_among_the_images_that_are_read_are_refused(tmp_path):
+    write_classes(tmp_path / "pets", ["cat", "dog"], n_images=3)
+    before = sorted(path.name for path in (tmp_path / "pets").rglob("*.*"))
+    image = next((tmp_path / "pets" / "cat").iterdir()).with_suffix(".png")
+    for output in (("--plot", image), ("-o", tmp_path / "pets" / "out")):
+        result = inside("compare", "pets", "--folds", 2, *output, cwd=tmp_path)
+        assert_refused(result, "whose images are read")
+    result = inside("figures", "pets", "-o", "pets", cwd=tmp_path)
+    assert_refused(result, "whose images are read")
+    assert sorted(path.name for path in (tmp_path / "pets").rglob("*.*")) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="there is no such device")
+def test_a_device_is_written_to_as_it_is(beetles):
+    result = dbdl("predict", "m.skops", "first.csv", "-o", "/dev/stdout", cwd=beetles)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[:2] == ["predicted", "ant"]

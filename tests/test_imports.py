@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "draws": {"_compile"},
     "model": set(),
     "coding": {"_products", "_threads", "_compile"},
-    "rows": {"model", "_threads"},
+    "rows": {"model", "_threads", "_files", "_columns", "_arrow"},
     "backends": {"model", "coding", "rows", "draws", "_products", "_threads", "_compile"},
     "sampler": {"model", "backends", "draws", "_threads", "_files"},
     "estimators": {
@@ -34,12 +34,14 @@ MAY_IMPORT = {
     },
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
-    "plotting": {"sampler", "estimators"},
+    "plotting": {"sampler", "estimators", "_files"},
     "features": {"coding", "_threads", "_compile"},
-    "datasets": {"features"},
+    "datasets": {"features", "_files", "_columns", "_arrow"},
     "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
     "_files": set(),
-    "persistence": {"_files", "dbdl"},  # dbdl: for its version
+    "_columns": {"_files"},
+    "_arrow": {"_files", "_columns"},
+    "persistence": {"_files", "_columns", "dbdl"},  # dbdl: for its version
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "distributed", "matplotlib.pyplot"}

@@ -1,15 +1,63 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and words for those that cannot be read."""
 
 from __future__ import annotations
 
+import io
 import os
+import stat
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+#: How the name of a file begins that is not whole yet.
+UNFINISHED = ".unfinished-"
+#: Characters of a library's message that are passed on.
+LONGEST_REASON = 200
+
 _umask_lock = threading.Lock()
+
+
+class DataError(ValueError):
+    """Data that was found, but cannot be used as it is; the message says what to do."""
+
+
+def checked_path(path: object) -> Path:
+    """Return a path for a text or a path; anything else is refused in words."""
+    if not isinstance(path, str | os.PathLike) or isinstance(name := os.fspath(path), bytes):
+        shown = repr(path)[:60]
+        raise TypeError(f"expected a path as text, got {shown} ({type(path).__name__})")
+    if not name:
+        raise ValueError("the path is empty; give the name of a file")
+    if "\0" in name:
+        raise ValueError(f"the path {name!r} holds a null byte, which no name of a file can")
+    return Path(name)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """Turn whatever a library raises over a damaged file into a `DataError`.
+
+    Parameters
+    ----------
+    path : str or path-like
+    kind : str
+        Kind of file in words, for the message: "parquet file".
+    """
+    try:
+        yield
+    except (DataError, FileNotFoundError, PermissionError):
+        raise
+    except MemoryError as error:
+        raise DataError(
+            f"{path} needs more memory than there is, or is damaged ({_short(error)})"
+        ) from error
+    except Exception as error:  # arbitrary bytes can fail in any way inside a library
+        raise DataError(
+            f"{path} is damaged or not a {kind} ({_short(error)}); get it again, or write it again"
+        ) from error
 
 
 def write_atomically(
@@ -18,7 +66,9 @@ def write_atomically(
     """Write a file under a temporary name beside its place, then move it there.
 
     A reader never sees half a file, and a failed write leaves what was there before. The content
-    is on the disk before the name is, so a machine that loses its power has one or the other.
+    is on the disk before the name is, so a machine that loses its power has one or the other. A
+    link stays a link: the file that it leads to is replaced. A file that is replaced passes its
+    permissions on. A pipe or a device (``/dev/null``) is written to as it is.
 
     Parameters
     ----------
@@ -34,15 +84,27 @@ def write_atomically(
     Raises
     ------
     OSError
-        Where the folder is absent or may not be written to, the disk is full, or the path is a
-        folder.
+        Where the folder is absent or may not be written to, the disk is full, the file that is
+        there may not be written to, or the path is a folder.
     """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file")
+    given = checked_path(path)
+    if given.exists() and not os.access(given, os.W_OK):
+        raise PermissionError(f"{given} may not be written to: permission denied")
+    if given.is_dir():
+        raise IsADirectoryError(f"{given} is a folder; give the name of a file")
+    if given.exists() and not given.is_file():
+        given.write_bytes(_in_memory(content))
+        return given
+    target = Path(os.path.realpath(given))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}; make it first")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    _replace(target, content)
+    return given
+
+
+def _replace(target: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
+    mode = _mode(target)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=UNFINISHED)
     try:
         with os.fdopen(handle, "w+b") as file:
             if callable(content):
@@ -51,18 +113,39 @@ def write_atomically(
                 file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read
+        os.chmod(name, mode)  # mkstemp makes files that only their owner can read
         os.replace(name, target)
         _sync_folder(target.parent)
     except BaseException:  # an interrupt too must not leave a file behind
         Path(name).unlink(missing_ok=True)
         raise
-    return target
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of a file that is there, or those of a new one."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
+
+
+def _in_memory(content: bytes | Callable[[BinaryIO], object]) -> bytes:
+    if not callable(content):
+        return content
+    file = io.BytesIO()
+    content(file)
+    return file.getvalue()
 
 
 def reason(error: OSError) -> str:
     """Return what went wrong without the path, for messages that name it already."""
     return error.strerror or str(error)
+
+
+def _short(error: BaseException) -> str:
+    """Return a library's message on one line of bearable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
 
 def _sync_folder(folder: Path) -> None:

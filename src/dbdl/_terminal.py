@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
+from dbdl._files import write_atomically
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Table
 from dbdl.experiments.summary import (
@@ -198,10 +200,13 @@ def steps_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
 
 
 def write_csv(output: Path | None, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    """Write a table to a file, or to standard output."""
-    opened: Any = nullcontext(sys.stdout) if output is None else output.open("w", newline="")
-    with opened as file:
-        _write_rows(file, header, lines)
+    """Write a table to a file, whole or not at all, or to standard output."""
+    if output is None:
+        _write_rows(sys.stdout, header, lines)
+        return
+    text = io.StringIO(newline="")
+    _write_rows(text, header, lines)
+    write_atomically(output, text.getvalue().encode())
 
 
 def _write_rows(file: TextIO, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:

@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from dbdl._columns import Columns, some
 from dbdl._terminal import (
     cells_bar,
     complain,
@@ -35,6 +36,7 @@ from dbdl._terminal import (
     write_csv,
 )
 from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
+from dbdl.datasets.images import is_image
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
 from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
@@ -48,14 +50,20 @@ from dbdl.experiments.spec import (
     with_search_note,
 )
 from dbdl.experiments.summary import OURS, UNLEARNED, summarise
-from dbdl.persistence import Columns, ModelFileError, read_columns
+from dbdl.persistence import ModelFileError, read_columns
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
 from dbdl.registry import methods
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
-#: Endings of pictures.
-PICTURES = (".png", ".svg", ".pdf")
+#: Endings of outputs, by what is written; the first is the usual one.
+ENDINGS = {
+    "models": (".skops",),
+    "tables of predictions": (".csv",),
+    "pages": (".html", ".htm"),
+    "pictures": (".png", ".svg", ".pdf"),
+    "files of results": (".jsonl",),
+}
 
 app = typer.Typer(
     name="dbdl",
@@ -163,8 +171,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from labelled rows and save the model."""
-    _check_writable(output)
-    rows = load(data, label=label)
+    _check_outputs([data], models=[output])
+    rows = _read(data, label=label)
     model = _make(method, settings or [], seed, jobs)
     if checkpoint is not None:
         if "checkpoint" not in model.get_params():
@@ -172,7 +180,7 @@ def fit(
         model.set_params(checkpoint=str(checkpoint))
     with _user_mistakes(), _kept(checkpoint):
         _with_progress(model, quiet=as_json).fit(rows.X, rows.y)
-    save_model(model, output, Columns(rows.feature_names, rows.label_name))
+    save_model(model, output, Columns(rows.feature_names, rows.label_name, rows.column_roles))
     found = {
         "model": str(output),
         "method": method,
@@ -200,12 +208,11 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Classify rows; with labels (--label, or data that has them) say how many were right."""
+    _check_outputs([model, data], tables_of_predictions=[output])
     estimator = load_model(model)
-    if output is not None:
-        _check_writable(output)
     if probabilities and not hasattr(estimator, "predict_proba"):
         raise UserError(f"{type(estimator).__name__} gives no probabilities; leave -p out")
-    rows = _rows_for(estimator, read_columns(model), data, label)
+    rows = _rows_for(estimator, model, data, label)
     with _user_mistakes():
         predicted = estimator.predict(rows.X)
         probability = estimator.predict_proba(rows.X) if probabilities else None
@@ -267,10 +274,9 @@ def compare(
         _make_folder(output)
         plot, report = plot or output / "accuracy.png", report or output / "report.html"
         results, page = results or output / "cells.jsonl", output / "model.html"
-    _check_writable(results, plot, report, page)
-    _check_picture(plot)
     _check_results(results)
-    rows = load(data, label=label)
+    _check_outputs([data], pictures=[plot], pages=[report, page], files_of_results=[results])
+    rows = _read(data, label=label)
     smallest = _smallest_class(rows)
     if smallest < folds:
         fewer = f"Use --folds {smallest}, or drop" if smallest > 1 else "Drop"
@@ -321,8 +327,6 @@ def reproduce(
 
     Every method is given the same rows, of unit norm as in the paper.
     """
-    _check_writable(plot, report)
-    _check_picture(plot)
     spec = load_table(table)
     wanted = _known(only)
     named = {entry.method for entry in spec.entries}
@@ -334,6 +338,8 @@ def reproduce(
     spec = replace(spec, entries=chosen)
     kept = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
     _check_results(kept)
+    _check_ending(kept, "files of results")  # its folder is made where it is absent
+    _check_outputs([spec.dataset, kept], pictures=[plot], pages=[report])
     rows = load(spec.dataset)
     _run_and_print(
         spec,
@@ -373,7 +379,9 @@ def figures(
 
     matplotlib.use("Agg")  # draws into files, with or without a screen
     _make_folder(output)
-    rows = load(data or _faces_or_digits(), label=label)
+    data = data or _faces_or_digits()
+    _check_outputs([data], pictures=[output / name for name in FILES])
+    rows = _read(data, label=label)
     _smallest_class(rows)
     with _user_mistakes(), steps_bar("fits", quiet=False) as on_fit:
         curves = write_figures(
@@ -408,7 +416,7 @@ def report(
     ] = None,
 ) -> None:
     """Write a page to look at: of a model and test rows, or of the results of a table."""
-    _check_writable(output)
+    _check_outputs([source, data], pages=[output])
     if not source.exists():
         raise UserError(f"{source} does not exist. Pass a model of dbdl fit, or a .jsonl file.")
     from dbdl.report import write_report, write_results
@@ -423,7 +431,7 @@ def report(
         if data is None:
             raise UserError("a report of a model needs labelled rows: pass --data")
         model = load_model(source)
-        rows = load(data, label=label)
+        rows = _rows_for(model, source, data, label, labelled=True)
         with _user_mistakes():
             write_report(
                 model,
@@ -488,21 +496,64 @@ def _user_mistakes() -> Iterator[None]:
         raise UserError(str(error)) from error
 
 
-def _check_writable(*paths: Path | None) -> None:
-    """Refuse outputs that cannot be written before hours are spent on them."""
-    for path in filter(None, paths):
-        folder = path.absolute().parent
-        if not folder.is_dir():
-            raise UserError(f"there is no folder {folder}; make it first")
-        if path.is_dir():
-            raise UserError(f"{path} is a folder; give the name of a file")
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            raise UserError(f"{path} cannot be written: permission denied")
+def _check_outputs(inputs: Sequence[str | Path | None], **outputs: Sequence[Path | None]) -> None:
+    """Refuse outputs that cannot or should not be written, before hours are spent on them.
+
+    These are files in folders that are not there or may not be written to, files that are read
+    (`inputs`: paths or names of data sets), and those whose ending promises another format.
+    ``outputs`` are by the kinds of `ENDINGS`, with a dash below for each blank.
+    """
+    read = [path for path in map(_path_of, inputs) if path is not None]
+    written: set[str] = set()
+    for kind, paths in outputs.items():
+        for path in filter(None, paths):
+            _check_writable(path)
+            _check_not_read(path, read)
+            _check_ending(path, kind.replace("_", " "))
+            if (place := os.path.realpath(path)) in written:
+                raise UserError(f"{path} is given for two outputs; give each a name of its own")
+            written.add(place)
 
 
-def _check_picture(path: Path | None) -> None:
-    if path is not None and path.suffix.lower() not in PICTURES:
-        raise UserError(f"{path}: pictures end in {', '.join(PICTURES)}")
+def _path_of(data: str | Path | None) -> Path | None:
+    """Return the file or folder that data are read from, if it is there."""
+    if data is None or str(data) == "digits":
+        return None
+    source = sources().get(str(data))
+    found = None if source is None else source.find()
+    path = Path(data).expanduser() if found is None else found[1]
+    return path if path.exists() else None
+
+
+def _check_writable(path: Path) -> None:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; make it first")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give the name of a file")
+    # a file is written beside its place and then moved there; a device or a pipe is not
+    places = [path] if path.exists() and not path.is_file() else [folder, path]
+    if not all(os.access(place, os.W_OK) for place in places if place.exists()):
+        raise UserError(f"{path} cannot be written: permission denied")
+
+
+def _check_not_read(path: Path, inputs: Sequence[Path]) -> None:
+    for read in inputs:
+        if path.exists() and path.samefile(read):
+            raise UserError(f"{path} is read by this command and would be lost; give another name")
+        if read.is_dir() and is_image(path) and read.resolve() in path.resolve().parents:
+            raise UserError(
+                f"{path} is in {read}, whose images are read: it would count as one of them; give "
+                "another folder"
+            )
+
+
+def _check_ending(path: Path, kind: str) -> None:
+    """Refuse an ending of another format; no ending promises nothing, but pictures need one."""
+    endings = ENDINGS[kind]
+    if path.suffix.lower() in endings or (path.suffix == "" and kind != "pictures"):
+        return
+    raise UserError(f"{path}: {kind} end in {', '.join(endings)}, as {path.stem}{endings[0]} does")
 
 
 def _check_results(path: Path | None) -> None:
@@ -563,49 +614,48 @@ def _known(only: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(by_lower[name.lower()] for name in asked)) or list(methods())
 
 
-def _rows_for(estimator: Any, columns: Columns, data: str, label: str | None) -> Dataset:
-    """Rows with or without labels, their columns those that the model was fitted on.
+def _read(data: str, **options: Any) -> Dataset:
+    """Load data, and say which columns of a table are used."""
+    rows = load(data, **options)
+    if rows.column_roles is not None:
+        places = [str(j + 1) for j, role in enumerate(rows.column_roles) if role == "f"]
+        names = rows.feature_names or places
+        label = "" if rows.label_name is None else f"; labels: {rows.label_name}"
+        say(f"{len(names)} column{'s' * (len(names) > 1)} used: {some(names)}{label}")
+    return rows
+
+
+def _rows_for(
+    estimator: Any, model: Path, data: str, label: str | None, *, labelled: bool = False
+) -> Dataset:
+    """Rows with or without labels, their columns those that the model in a file was fitted on.
 
     Where columns have names, these decide. Else a table as wide as the model's features has no
-    labels, and one that is wider by a column has them last.
+    labels, and one that is wider by a column has them where the model's own table had them.
     """
     n_features = estimator.n_features_in_
-    rows = _read_rows(data, label, columns, n_features)
-    if rows.feature_names is not None and columns.features is not None:
-        return _in_order(rows, columns.features, data)
+    columns = read_columns(model)
+    names = columns.features or tuple(getattr(estimator, "feature_names_in_", ())) or None
+    roles = columns.roles or "f" * n_features + "l"
+    known = Columns(names, columns.label, roles)
+    rows = _read(data, label=label, labelled=labelled or label is not None, columns=known)
     if rows.n_features != n_features:
         raise UserError(
             f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
         )
+    _check_labels_by_place(rows, estimator, data)
     return rows
 
 
-def _read_rows(data: str, label: str | None, columns: Columns, n_features: int) -> Dataset:
-    if label is None and columns.label is not None:
-        try:
-            return load(data, label=columns.label)
-        except DataError:  # rows without that column need have no labels
-            pass
-    try:
-        rows = load(data, label=label, labelled=label is not None)
-    except DataError:  # a column of words may be the labels
-        return load(data, label=label)
-    named = rows.feature_names is not None and columns.features is not None
-    if rows.n_features == n_features + 1 and label is None and not named:
-        return load(data)
-    return rows
-
-
-def _in_order(rows: Dataset, features: tuple[str, ...], data: str) -> Dataset:
-    """Rows with the columns of these names, in this order."""
-    place = {name: j for j, name in enumerate(rows.feature_names or ())}
-    if absent := [name for name in features if name not in place]:
+def _check_labels_by_place(rows: Dataset, estimator: Any, data: str) -> None:
+    """Refuse labels of a table without header of which the model knows none: they are others."""
+    if rows.y is None or rows.column_roles is None or rows.label_name is not None:
+        return
+    if not set(map(str, rows.classes)) & set(map(str, estimator.classes_)):
         raise UserError(
-            f"{data} has no column {absent[0]!r}, which the model was fitted on; it has "
-            f"{', '.join(list(place)[:10])}"
+            f"{data} has one column more than the model has features, but it does not hold the "
+            f"model's classes: {str(rows.y[0])!r} is none of them. Add a header that names columns."
         )
-    X = np.ascontiguousarray(rows.X[:, [place[name] for name in features]])
-    return replace(rows, X=X, feature_names=features)
 
 
 def _with_progress(model: Any, *, quiet: bool) -> Any:

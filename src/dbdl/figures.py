@@ -16,7 +16,7 @@ from dbdl.experiments.protocol import Protocol, seed_of
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.sizes import SizeCurve, accuracy_by_size
 from dbdl.plotting import SelectionDisplay, TraceDisplay
-from dbdl.plotting.accuracy import plot_sizes
+from dbdl.plotting.accuracy import plot_sizes, write_figure
 
 FILES = (
     "figure2_dictionary_size.png",
@@ -65,9 +65,9 @@ def write_figures(
     model = DBDLClassifier.paper(random_state=seed, n_jobs=-1, **settings)
     model.fit(data.X[splits[0].train], data.y[splits[0].train])
     selection = SelectionDisplay.from_estimator(model)
-    selection.figure_.savefig(folder / FILES[1], dpi=150)
+    write_figure(selection.figure_, folder / FILES[1])
     trace = TraceDisplay.from_estimator(model, fields=["n_atoms"])
-    trace.figure_.savefig(folder / FILES[2], dpi=150)
+    write_figure(trace.figure_, folder / FILES[2])
     curves = accuracy_by_size(data, splits, n_sizes=3 if quick else 7, seed=seed, on_fit=on_fit)
     plot_sizes(curves, folder / FILES[0], title=f"Accuracy against dictionary size, {name}")
     return curves

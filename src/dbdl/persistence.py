@@ -23,6 +23,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from dbdl._columns import Columns as Columns
 from dbdl._files import reason, write_atomically
 
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
@@ -44,20 +45,6 @@ RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
 
 class ModelFileError(Exception):
     """A model file cannot be written or read; the message says why and what to do."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Columns:
-    """Names of the columns that a model was fitted on, where they had names.
-
-    Attributes
-    ----------
-    features : tuple of str or None
-    label : str or None
-    """
-
-    features: tuple[str, ...] | None = None
-    label: str | None = None
 
 
 def save(
@@ -223,7 +210,8 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
         with zipfile.ZipFile(path) as file:
             found = json.loads(file.read(COLUMNS_ENTRY))
             features = found["features"]
-            return Columns(None if features is None else tuple(features), found["label"])
+            names = None if features is None else tuple(features)
+            return Columns(names, found["label"], found.get("roles"))
     except (KeyError, ValueError, TypeError, zipfile.BadZipFile):
         return Columns()
 

@@ -116,7 +116,8 @@ def test_csv_as_pandas_writes_it_loses_its_row_numbers(tmp_path, columns):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=columns).assign(kind=NAMES)
     frame.to_csv(tmp_path / "my.csv")
-    found = load(tmp_path / "my.csv")
+    with pytest.warns(UserWarning, match="left out column '': a first column without a name"):
+        found = load(tmp_path / "my.csv")
     np.testing.assert_allclose(found.X, X)
     np.testing.assert_array_equal(found.y, NAMES)
 
@@ -175,11 +176,14 @@ def test_parquet_as_pandas_writes_it(tmp_path):
     frame = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(kind=NAMES)
     frame.index = list("uvwxyz")
     frame.to_parquet(tmp_path / "my.parquet")
-    found = load(tmp_path / "my.parquet")
+    with pytest.warns(
+        UserWarning, match="left out column '__index_level_0__': stored as the index"
+    ):
+        found = load(tmp_path / "my.parquet")
     np.testing.assert_array_equal(found.X, X)
     np.testing.assert_array_equal(found.y, NAMES)
     assert found.feature_names == ("a", "b", "c")
-    moved = frame[["kind", "a", "b"]]
+    moved = frame.reset_index(drop=True)[["kind", "a", "b"]]
     moved.to_parquet(tmp_path / "my.parquet")
     with pytest.raises(DataError, match="row 1, column kind: 'cat' is not a number"):
         load(tmp_path / "my.parquet")
@@ -363,3 +367,243 @@ def test_unknown_names_and_endings_say_what_there_is(tmp_path):
     with pytest.raises(DataError, match="4 pixels, but rows have 3"):
         load(tmp_path / "my.npz", image_shape=(2, 2))
     assert load(str(tmp_path / "my.npz"), image_shape=(3, 1)).image_shape == (3, 1)
+
+
+@pytest.mark.parametrize("path", [3, None, b"digits", ["digits"], np.array(["digits"])])
+def test_what_is_no_path_is_named(path):
+    with pytest.raises(TypeError, match="expected a path as text, got"):
+        load(path)
+
+
+def test_a_path_without_characters_or_with_a_null_byte_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="null byte"):
+        load(f"{tmp_path}/a\0b.csv")
+    with pytest.raises(ValueError, match="null byte"):
+        load("yaleb", folder=f"{tmp_path}/a\0b")
+    with pytest.raises(ValueError, match="the path is empty"):
+        load("")
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ({"features": 3}, TypeError),
+        ({"label": 3}, TypeError),
+        ({"settings": 3}, TypeError),
+        ({"columns": "a"}, TypeError),
+        ({"columns": [1, 2]}, TypeError),
+        ({"columns": ["a"]}, DataError),
+        ({"image_shape": 3}, DataError),
+        ({"image_shape": (0, 3)}, DataError),
+        ({"image_shape": ("a", "b")}, DataError),
+    ],
+)
+def test_an_option_of_another_kind_is_named(tmp_path, option, error):
+    np.savez(tmp_path / "my.npz", X=X, y=NAMES)
+    with pytest.raises(error, match=f"{next(iter(option))}="):
+        load(tmp_path / "my.npz", **option)
+
+
+# -------------------------------------------------------------------- columns that are no features
+
+
+def lines(*columns):
+    return "\n".join(",".join(map(str, row)) for row in zip(*columns, strict=True)) + "\n"
+
+
+FIRST, SECOND = (["a", *X[:, 0]], ["b", *X[:, 1]])
+KIND = ["kind", *NAMES]
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (["", *"uvwxyz"], "without a name"),
+        (["Unnamed: 0", *X[:, 2]], "without a name"),
+        (["number", *range(6)], "consecutive whole numbers"),
+        (["number", *range(-3, 3)], "consecutive whole numbers"),
+        (["number", 7.0, 8.0, 9.0, 10.0, 11.0, 12.0], "consecutive whole numbers"),
+        (["name", *"uvwxyz"], "a different text in every row"),
+    ],
+)
+def test_a_column_that_numbers_or_names_the_rows_is_left_out_with_a_note(tmp_path, column, why):
+    path = write(tmp_path / "my.csv", lines(column, FIRST, SECOND, KIND))
+    with pytest.warns(UserWarning, match=f"left out column '{column[0]}': .*{why}"):
+        found = load(path)
+    assert found.feature_names == ("a", "b") and found.column_roles == "offl"
+    np.testing.assert_array_equal(found.y, NAMES)
+
+
+def test_levels_of_an_index_are_all_left_out(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    index = pandas.MultiIndex.from_product([["u", "v"], [3, 5, 8]])
+    frame = pandas.DataFrame(X, columns=list("abc"), index=index).assign(kind=NAMES)
+    frame.to_csv(tmp_path / "my.csv")
+    frame.to_parquet(tmp_path / "my.parquet")
+    frame.rename_axis(["site", "plot"]).to_parquet(tmp_path / "named.parquet")
+    for name in ("my.csv", "my.parquet", "named.parquet"):
+        with pytest.warns(UserWarning, match="left out columns"):
+            assert load(tmp_path / name).feature_names == ("a", "b", "c")
+    frame.drop(columns="kind").rename_axis(["site", "plot"]).to_parquet(tmp_path / "my.parquet")
+    with pytest.warns(UserWarning, match="left out column 'plot'"):
+        found = load(tmp_path / "my.parquet", label="site")
+    assert list(found.classes) == ["u", "v"] and found.feature_names[-1] == "c"
+
+
+def test_the_index_of_a_table_with_wavelengths_for_names_is_left_out(tmp_path):
+    columns = (["", *range(6)], ["400", *X[:, 0]], ["410", *X[:, 1]], KIND)
+    with pytest.warns(UserWarning, match="without a name"):
+        found = load(write(tmp_path / "my.csv", lines(*columns)))
+    assert found.feature_names == ("400", "410") and len(found.X) == 6
+
+
+@pytest.mark.parametrize(
+    "values", [[5, 3, 4, 0, 2, 1], [1, 3, 5, 7, 9, 11], [0, 1, 2, 3, 4, 6]], ids=str
+)
+def test_other_whole_numbers_that_differ_in_every_row_are_used_with_a_note(tmp_path, values):
+    path = write(tmp_path / "my.csv", lines(["number", *values], FIRST, KIND))
+    with pytest.warns(UserWarning, match="used column 'number': a different whole number"):
+        np.testing.assert_array_equal(load(path).X[:, 0], values)
+
+
+@pytest.mark.parametrize(
+    "values", [[0, 1, 2, 3, 4, 4], [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], [0, 1, 2, 3, 4, 5.5]], ids=str
+)
+def test_measurements_are_used_without_a_word(tmp_path, values, recwarn):
+    path = write(tmp_path / "my.csv", lines(["length", *values], FIRST, KIND))
+    np.testing.assert_array_equal(load(path).X[:, 0], values)
+    assert not recwarn
+
+
+def test_a_few_rows_may_count_up_by_chance(tmp_path, recwarn):
+    path = write(tmp_path / "my.csv", "a,b,kind\n1,5,x\n2,6,y\n3,7,x\n4,8,y\n")
+    assert load(path).feature_names == ("a", "b") and not recwarn
+
+
+def test_columns_by_name_are_used_in_their_order_whatever_they_hold(tmp_path, recwarn):
+    path = write(tmp_path / "my.csv", lines(["number", *range(6)], FIRST, SECOND, KIND))
+    found = load(path, columns=["b", "number"])
+    np.testing.assert_array_equal(found.X, np.column_stack([X[:, 1], np.arange(6)]))
+    np.testing.assert_array_equal(found.y, NAMES)
+    assert not recwarn
+    with pytest.raises(DataError, match="no column 'c', which is one of the 2 columns to use"):
+        load(path, columns=["b", "c"])
+    with pytest.raises(DataError, match="no column of labels"):
+        load(write(tmp_path / "bare.csv", lines(FIRST, SECOND)), columns=["a", "b"])
+    with pytest.raises(DataError, match="no header"):
+        load(write(tmp_path / "nameless.csv", lines(FIRST[1:], KIND[1:])), columns=["a"])
+
+
+def test_a_header_of_numbers_is_known_by_the_columns_that_are_asked_for(tmp_path):
+    path = write(tmp_path / "my.csv", lines(["410", *X[:, 0]], ["400", *X[:, 1]]))
+    found = load(path, labelled=False, columns=["400", "410"])
+    np.testing.assert_array_equal(found.X, X[:, [1, 0]])
+
+
+def test_a_table_of_row_numbers_alone_is_refused(tmp_path):
+    path = write(tmp_path / "my.csv", lines(["number", *range(6)], KIND))
+    with pytest.warns(UserWarning), pytest.raises(DataError, match="only number or name the rows"):
+        load(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_two_columns_of_one_name_are_refused(tmp_path, suffix):
+    path = tmp_path / f"my{suffix}"
+    if suffix == ".csv":
+        write(path, lines(FIRST, ["a", *X[:, 1]], KIND))
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        import pyarrow
+
+        arrays = [pyarrow.array(X[:, 0]), pyarrow.array(X[:, 1]), pyarrow.array(NAMES)]
+        parquet.write_table(pyarrow.Table.from_arrays(arrays, ["a", "a", "kind"]), path)
+    for options in ({}, {"columns": ["a"]}, {"labelled": False}):
+        with pytest.raises(DataError, match="2 columns have the name 'a'"):
+            load(path, **options)
+
+
+def test_names_with_a_low_line_are_no_numbers(tmp_path):
+    path = write(tmp_path / "my.csv", "a,b,kind\n1,2,1_2\n3,4,12\n")
+    assert list(load(path).y) == ["1_2", "12"]
+    with pytest.raises(DataError, match="'1_2' is not a number"):
+        load(write(tmp_path / "my.csv", "a,b,kind\n1_2,2,x\n3,4,y\n"))
+
+
+def test_text_and_categories_of_text_in_parquet_are_no_numbers(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for column in (["1", "2", "1"], pandas.Categorical(["1", "2", "1"]), [b"1", b"2", b"1"]):
+        frame = pandas.DataFrame({"a": column, "b": [0.5, 1.5, 2.5], "kind": ["x", "y", "x"]})
+        frame.to_parquet(tmp_path / "my.parquet")
+        with pytest.raises(DataError, match=r"column a: b?'1' is not a number"):
+            load(tmp_path / "my.parquet")
+    frame["a"] = pandas.Categorical([4, 5, 4])
+    frame.to_parquet(tmp_path / "my.parquet")
+    np.testing.assert_array_equal(load(tmp_path / "my.parquet").X[:, 0], [4, 5, 4])
+
+
+def test_complex_numbers_and_bytes_are_no_features_and_any_bytes_are_labels(tmp_path):
+    savemat(tmp_path / "my.mat", {"X": X + 1j, "y": NUMBERS})
+    with pytest.raises(DataError, match="complex128, expected numbers"):
+        load(tmp_path / "my.mat")
+    np.savez(tmp_path / "my.npz", X=X.astype("S"), y=NUMBERS)
+    with pytest.raises(DataError, match="expected numbers"):
+        load(tmp_path / "my.npz")
+    words = ["Käfer".encode(), b"bee", b"\xff\xfe"]
+    np.savez(tmp_path / "my.npz", X=X[:3], y=words)
+    assert list(load(tmp_path / "my.npz").y)[:2] == ["Käfer", "bee"]
+
+
+def damaged(content, n_changes=60):
+    """The same bytes with some of them changed, or cut off."""
+    rng = np.random.default_rng(0)
+    for _ in range(n_changes):
+        changed = bytearray(content)
+        for place in rng.integers(0, len(content), 3):
+            changed[place] = rng.integers(0, 256)
+        yield bytes(changed)
+        yield content[: rng.integers(0, len(content))]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".mat", ".png"])
+@pytest.mark.filterwarnings("ignore")
+def test_files_with_any_bytes_changed_are_read_or_refused_in_words(tmp_path, suffix):
+    path = tmp_path / "cat" / f"my{suffix}"
+    path.parent.mkdir()
+    if suffix == ".npz":
+        np.savez_compressed(path, X=X, y=NAMES)
+    elif suffix == ".parquet":
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        pandas.DataFrame(X, columns=list("abc")).assign(kind=NAMES).to_parquet(path)
+    elif suffix == ".mat":
+        savemat(path, {"X": X, "y": NUMBERS}, do_compression=True)
+    else:
+        Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(path)
+    refused = 0
+    for content in damaged(path.read_bytes()):
+        path.write_bytes(content)
+        try:
+            load(tmp_path if suffix == ".png" else path)
+        except DataError:
+            refused += 1
+    assert refused > 60
+
+
+def test_folders_of_classes_without_images_are_refused(tmp_path):
+    for name in ("cat", "dog"):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+    for labelled in (True, False):
+        with pytest.raises(DataError, match="holds no images"):
+            load(tmp_path / "pets", labelled=labelled)
+    write_classes(tmp_path / "pets", ["cat"], n_images=3)
+    with pytest.warns(UserWarning, match="no images in dog, which is no class then"):
+        assert list(load(tmp_path / "pets").classes) == ["cat"]
+
+
+def test_a_folder_in_place_of_an_image_is_named(tmp_path):
+    from dbdl.features import DenseSIFT
+
+    with pytest.raises(ValueError, match="is a folder; pass the images that it holds"):
+        DenseSIFT().fit_transform([tmp_path])

@@ -16,6 +16,7 @@ from cones import make_cones
 
 from benchmarks.kill import bits_of, run_killed, undisturbed
 from dbdl import BetaProcessDictionary, CheckpointError, DBDLClassifier, persistence
+from dbdl._files import UNFINISHED
 from dbdl.learn import ensemble, resume
 from dbdl.learn.resume import block_fingerprint, fingerprint, join_fingerprints
 from dbdl.model.statistics import SUM_ROWS
@@ -320,12 +321,16 @@ def test_damaged_files_are_refused_before_anything_is_learned(kept, finished, mo
 
 def test_what_killed_processes_left_half_written_is_no_hindrance(folder, expected):
     folder.mkdir(parents=True)
-    old, new = folder / ".fit.npz.a1b2", folder / ".chain-000.npz.c3d4"
-    for file in (old, new):
+    old, new = folder / f"{UNFINISHED}a1b2", folder / f"{UNFINISHED}c3d4"
+    once = folder / ".fit.npz.a1b2"  # as files were called before
+    for file in (old, new, once):
         file.write_bytes(b"half")
-    os.utime(old, (0, 0))
+    for file in (old, once):
+        os.utime(file, (0, 0))
     assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
-    assert not old.exists() and new.exists()  # another process may still write the new one
+    assert (
+        not old.exists() and not once.exists() and new.exists()
+    )  # another process may still write the new one
 
 
 # ------------------------------------------------------------------------------------ a full disk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -53,3 +54,27 @@ def test_lines_of_sizes_are_means_over_splits(drawn, tmp_path):
     plot_sizes(curves, tmp_path / "s.png")
     [drawn_line] = drawn[0].axes[0].lines
     np.testing.assert_array_equal(drawn_line.get_ydata(), [85.0, 92.0])
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"),
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89")],
+)
+def test_a_picture_is_written_whole_in_the_format_of_its_ending(tmp_path, ending, start):
+    path = tmp_path / f"a.{ending}"
+    plot_accuracies([line("DBDL", "half", 98.0)], path)
+    assert path.read_bytes().startswith(start) and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_picture_that_fails_half_way_leaves_the_one_before(tmp_path, monkeypatch):
+    def fail(self, file, **options):
+        write = file.write_bytes if isinstance(file, Path) else file.write
+        write(b"half")
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "a.png"
+    path.write_bytes(b"before")
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(OSError, match="No space left"):
+        plot_accuracies([line("DBDL", "half", 98.0)], path)
+    assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]

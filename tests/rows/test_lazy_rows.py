@@ -1,11 +1,13 @@
 """Rows that are read in parts are the rows of the file, and learn as rows in memory do."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 from dbdl import DBDLClassifier, open_rows
+from dbdl.datasets import DataError, load
 from dbdl.rows import lazy_rows, readers
 from dbdl.rows.lazy import unit_rows
 
@@ -204,3 +206,163 @@ def test_labels_may_be_any_words_and_the_file_is_let_go_of(tmp_path):
     np.testing.assert_array_equal(rows.read(0, 3), np.eye(3))
     with h5py.File(tmp_path / "rows.h5", "a") as file:
         file["more"] = 1
+
+
+# ------------------------------------------------------------------ columns that are no features
+
+
+def indexed_parquet(folder, n_rows=3000):
+    """A file of a shuffled frame sorted by class, so that its index is stored."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y = labelled_rows(n_rows)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(y=y).sort_values("y")
+    frame.to_parquet(folder / "rows.parquet", row_group_size=700)
+    return folder / "rows.parquet", frame
+
+
+def test_a_stored_index_is_no_feature(tmp_path):
+    path, frame = indexed_parquet(tmp_path)
+    with pytest.warns(UserWarning, match="left out column '__index_level_0__'"):
+        rows, y = open_rows(path)
+    assert rows.columns == tuple("abcdef") and list(y) == list(frame["y"])
+    np.testing.assert_array_equal(rows.read(0, len(frame)), frame[list("abcdef")])
+    frame.rename_axis("sample").to_parquet(path)
+    with pytest.warns(UserWarning, match="left out column 'sample': stored as the index"):
+        assert open_rows(path)[0].columns == tuple("abcdef")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kept"),
+    [
+        ("Unnamed: 0", lambda n: np.zeros(n), False),
+        ("number", lambda n: np.arange(n) + 5, False),
+        ("number", lambda n: np.arange(n, dtype=np.float32), False),
+        ("number", lambda n: np.arange(n, dtype=np.uint16), False),
+        ("name", lambda n: [f"row {i}" for i in range(n)], False),
+        ("number", lambda n: np.arange(n)[::-1], True),
+        ("number", lambda n: np.append(np.arange(n - 1), n), True),
+        ("length", lambda n: np.append(np.arange(n - 1), 0), True),
+    ],
+)
+def test_columns_are_left_out_as_they_are_from_tables_in_memory(tmp_path, name, values, kept):
+    path, frame = indexed_parquet(tmp_path)
+    frame.insert(0, name, values(len(frame)))
+    frame.to_parquet(path, index=False, row_group_size=700)
+    with warnings.catch_warnings(record=True) as of_rows:
+        warnings.simplefilter("always")
+        rows, _ = open_rows(path)
+    with warnings.catch_warnings(record=True) as of_load:
+        warnings.simplefilter("always")
+        table = load(path)
+    assert rows.columns == table.feature_names
+    assert (name in rows.columns) is kept
+    assert [str(w.message) for w in of_rows] == [str(w.message) for w in of_load]
+    assert len(of_rows) == (name != "length")
+
+
+def test_columns_by_name_are_used_in_their_order(tmp_path):
+    path, frame = indexed_parquet(tmp_path)
+    rows, y = open_rows(path, columns=["f", "__index_level_0__"])
+    assert rows.columns == ("f", "__index_level_0__") and y is not None
+    np.testing.assert_array_equal(rows.read(0, 10)[:, 1], frame.index[:10])
+    with pytest.raises(ValueError, match="no column 'g'"):
+        open_rows(path, columns=["g"])
+    np.save(tmp_path / "rows.npy", np.eye(3))
+    with pytest.raises(ValueError, match=r"columns= is for \.parquet files"):
+        open_rows(tmp_path / "rows.npy", columns=["a"])
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    table = pyarrow.Table.from_arrays([pyarrow.array([0.5, 1.5])] * 2, ["a", "a"])
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="2 columns have the name 'a'"):
+        open_rows(tmp_path / "rows.parquet")
+
+
+# ------------------------------------------------------------------------------------- bad files
+
+
+@pytest.mark.parametrize("path", [3, None, b"rows.npy", ["rows.npy"]])
+def test_what_is_no_path_is_named(path):
+    with pytest.raises(TypeError, match="expected a path as text, got"):
+        open_rows(path)
+
+
+def test_a_path_without_characters_or_with_a_null_byte_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="null byte"):
+        open_rows(f"{tmp_path}/a\0b.npy")
+    with pytest.raises(ValueError, match="the path is empty"):
+        open_rows("")
+
+
+@pytest.mark.parametrize("write", [write_npy, write_hdf5, write_zarr])
+@pytest.mark.parametrize(
+    "X",
+    [np.ones((6, 2)) * 1j, np.array([[b"1", b"2"]] * 6), np.ones((6, 2), dtype="f4,f4")],
+    ids=["complex", "bytes", "records"],
+)
+def test_rows_that_are_no_numbers_are_refused_when_they_are_opened(tmp_path, write, X):
+    with pytest.raises(ValueError, match="no kind of number"):
+        open_rows(write(tmp_path, X, np.array(["a", "b", "c"] * 2)))
+
+
+@pytest.mark.parametrize("write", [write_npy, write_zarr])
+def test_rows_of_words_are_refused_when_they_are_opened(tmp_path, write):
+    with pytest.raises(ValueError, match="no kind of number"):
+        open_rows(write(tmp_path, np.array([["1", "2"]] * 6), None))
+
+
+def test_columns_of_dates_words_and_categories_are_refused(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for column in (
+        pd.to_datetime(["2020-01-01"] * 3),
+        ["1", "2", "1"],
+        pd.Categorical(list("xyx")),
+    ):
+        frame = pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": column})
+        frame.to_parquet(tmp_path / "rows.parquet")
+        with pytest.raises(ValueError, match=r"columns that are no numbers.*: b$"):
+            open_rows(tmp_path / "rows.parquet")
+    frame.assign(y=["x", None, "y"], b=1.5).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="sample 2 has no label"):
+        open_rows(tmp_path / "rows.parquet")
+
+
+def test_a_group_and_an_array_of_one_axis_are_no_rows(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X/inner"], file["flat"] = np.eye(3), np.ones(3)
+    with pytest.raises(ValueError, match="'X' is a group, not a dataset"):
+        open_rows(tmp_path / "rows.h5")
+    with pytest.raises(ValueError, match="expected rows x features"):
+        open_rows(tmp_path / "rows.h5", rows="flat")
+
+
+def files_of(path):
+    return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+
+
+@every_format
+def test_files_with_any_bytes_changed_are_read_or_refused_in_words(tmp_path, write):
+    X, y = labelled_rows(300)
+    path, rng, refused = write(tmp_path, X, y), np.random.default_rng(0), 0
+    contents = {file: file.read_bytes() for file in files_of(path)}
+    for i in range(120):
+        file = files_of(path)[rng.integers(len(contents))]
+        changed = bytearray(contents[file])
+        for place in rng.integers(0, len(changed), 5):
+            changed[place] = rng.integers(0, 256)
+        file.write_bytes(changed if i % 2 else contents[file][: rng.integers(len(changed))])
+        try:
+            rows, _ = open_rows(path)
+            rows.read(0, rows.shape[0])
+            rows.take(np.array([5, 3]))
+        except DataError:
+            refused += 1
+        file.write_bytes(contents[file])
+    assert refused >= 40

@@ -13,10 +13,8 @@ import json
 import logging
 import os
 import sys
-import tempfile
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,20 +22,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._files import UNFINISHED, checked_path, write_atomically
+
 logger = logging.getLogger("dbdl")
 
 VARIABLE = "DBDL_CACHE"
 
 # From here on, making features takes so long that it is announced.
 MANY_FILES = 500
-_TEMPORARY = ".unfinished-"
 _SECONDS_OF_A_DAY = 86400
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
     """Return the folder of cached features: the argument, DBDL_CACHE, or the system's own place."""
     if folder is not None:
-        return Path(folder).expanduser()
+        return checked_path(folder).expanduser()
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE]).expanduser()
     return _system_cache() / "dbdl"
@@ -112,7 +111,7 @@ def _read(path: Path) -> NDArray[Any] | None:
             return file["array"]
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # arbitrary bytes can fail in any way
         logger.warning("dbdl: %s is damaged (%s) and will be made again", path, error)
         return None
 
@@ -120,21 +119,12 @@ def _read(path: Path) -> NDArray[Any] | None:
 def _write(path: Path, array: NDArray[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep_out(path.parent)
-    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, array=array)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # an interrupt too: leave nothing behind
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, lambda file: np.savez(file, array=array))
 
 
 def _sweep_out(folder: Path) -> None:
     """Remove what killed processes left; a younger file may be another process's work."""
-    for path in folder.glob(f"{_TEMPORARY}*"):
+    for path in folder.glob(f"{UNFINISHED}*"):
         try:
             if time.time() - path.stat().st_mtime > _SECONDS_OF_A_DAY:
                 path.unlink()

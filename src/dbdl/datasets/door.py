@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
+from dbdl._columns import Columns, columns_by_name
+from dbdl._files import checked_path
 from dbdl.datasets.digits import read_digits
-from dbdl.datasets.files import read_file
+from dbdl.datasets.files import TABLES, read_file
 from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
 from dbdl.datasets.source import Options
 from dbdl.datasets.table import sources
@@ -24,6 +27,7 @@ def load(
     folder: str | Path | None = None,
     cache: str | Path | None = None,
     n_jobs: int | None = None,
+    columns: Sequence[str] | Columns | None = None,
 ) -> Dataset:
     """Load a data set.
 
@@ -55,6 +59,12 @@ def load(
         variable DBDL_CACHE names, or a folder in the system's place for caches.
     n_jobs : int, optional
         Number of threads for features made of images.
+    columns : sequence of str or Columns, optional
+        Names of the columns of a table to use as features, in this order; or the columns that a
+        model was fitted on, as `dbdl.persistence.read_columns` returns them, which may be found
+        by their places as well. By default all columns but the label, a first column without a
+        name, a stored index, consecutive whole numbers, and a different text in every row; a
+        warning says which were left out.
 
     Returns
     -------
@@ -67,6 +77,8 @@ def load(
         to put them.
     DataError
         Where data was found, but cannot be used as it is.
+    TypeError
+        Where an argument is of another kind.
 
     Examples
     --------
@@ -74,17 +86,20 @@ def load(
     >>> load("digits")
     Dataset('digits': 1797 rows of 64 pixels, 10 classes)
     """
+    path = checked_path(name_or_path).expanduser()
+    _check_kinds(features=features, label=label)
+    shape = _checked_shape(image_shape)
     options = Options(
-        _kind(features), dict(settings or {}), cache, n_jobs, label, labelled, image_shape
-    )
-    if name_or_path == "digits":
+        _kind(features), _settings(settings), cache, n_jobs, label, labelled, shape,
+        _columns(columns, path),
+    )  # fmt: skip
+    if str(name_or_path) == "digits":
         if options.features not in (None, "pixels"):
             raise DataError(f"digits has no features {options.features!r}; there are 'pixels'")
         return read_digits()
     source = sources().get(str(name_or_path))
     if source is not None:
-        return source.load(folder, options)
-    path = Path(name_or_path).expanduser()
+        return source.load(None if folder is None else checked_path(folder), options)
     if not path.exists():
         names = ", ".join(["digits", *sources()])
         raise DataNotFoundError(
@@ -97,3 +112,41 @@ def load(
 def _kind(features: str | None) -> str | None:
     """Return the name with blanks, since a command line has it with dashes."""
     return None if features is None else features.replace("-", " ").replace("_", " ").lower()
+
+
+def _check_kinds(**texts: object) -> None:
+    """Refuse arguments that are neither text nor None."""
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name}={value!r}: expected text or None, got {type(value).__name__}")
+
+
+def _settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(
+            f"settings={settings!r}: expected parameters by name, as {{'n_words': 256}}"
+        )
+    return dict(settings or {})
+
+
+def _checked_shape(shape: Any) -> tuple[int, int] | None:
+    if shape is None:
+        return None
+    try:
+        height, width = map(index, shape)
+    except (TypeError, ValueError):
+        height = width = 0
+    if height < 1 or width < 1:
+        raise DataError(f"image_shape={shape!r}: expected height and width, two whole numbers")
+    return height, width
+
+
+def _columns(columns: Sequence[str] | Columns | None, path: Path) -> Columns | None:
+    if columns is None or isinstance(columns, Columns):
+        return columns
+    found = columns_by_name(columns)
+    if path.suffix.lower() not in TABLES:
+        raise DataError(
+            f"{path} is not a table, so columns= has no use; tables are {', '.join(TABLES)}"
+        )
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._columns import some
+from dbdl._files import reading
 from dbdl.datasets import lcksvd_mat
 from dbdl.datasets.images import dataset_of_images, is_image, list_images
 from dbdl.datasets.mat import read_mat
@@ -104,8 +107,18 @@ def read_folder(folder: Path, options: Options) -> Dataset:
         )
     else:
         raise DataError(f"{folder} holds no images; expected one folder of images a class")
+    if y is not None:
+        _note_empty_classes(folder, y)
     kind = Options(**{**options.__dict__, "features": options.features or "pixels"})
     return dataset_of_images(paths, y, folder, folder.resolve().name, kind)
+
+
+def _note_empty_classes(folder: Path, y: NDArray[Any]) -> None:
+    inner = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    empty = sorted({path.name for path in inner} - set(y))
+    if empty:
+        text = f"{folder}: no images in {some(empty)}, which is no class then"
+        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def read_npz(path: Path, options: Options) -> Dataset:
@@ -113,16 +126,17 @@ def read_npz(path: Path, options: Options) -> Dataset:
 
     Where the labels are the numbers of an array ``classes`` of names, the names become the labels.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, OSError, EOFError, AttributeError) as error:
-        raise DataError(f"{path} is not a whole .npz file ({error})") from error
-    except ValueError as error:
-        raise DataError(
-            f"{path} holds Python objects, which are not read, since they could run code "
-            f"({error}); save plain arrays of numbers and of strings"
-        ) from error
+    with reading(path, ".npz file"):
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except ValueError as error:
+            if "allow_pickle" not in str(error) or not zipfile.is_zipfile(path):
+                raise
+            raise DataError(
+                f"{path} holds Python objects, which are not read, since they could run code "
+                f"({error}); save plain arrays of numbers and of strings"
+            ) from error
     return _dataset_of_arrays(arrays, path, options)
 
 
@@ -239,10 +253,5 @@ def _shapes(arrays: Mapping[str, NDArray[Any]]) -> str:
     return ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays"
 
 
-READERS = {
-    ".npz": read_npz,
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".parquet": read_parquet,
-    ".mat": read_mat_file,
-}
+TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
+READERS = {".npz": read_npz, **TABLES, ".mat": read_mat_file}

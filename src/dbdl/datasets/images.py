@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from dbdl._files import reading
 from dbdl.datasets.cache import cached
 from dbdl.datasets.record import DataError, Dataset, make_dataset
 from dbdl.datasets.source import Options
@@ -129,15 +130,11 @@ def _usual_shape(paths: Sequence[Path]) -> tuple[int, int]:
 
 
 def _shape(path: Path) -> tuple[int, int]:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
-    try:
-        with Image.open(path) as file:  # reads the head of the file only
-            return file.size[1], file.size[0]
-    except UnidentifiedImageError as error:
-        raise DataError(
-            f"{path} is not an image that can be read; remove it, or replace it by a whole one"
-        ) from error
+    # reads the head of the file only
+    with reading(path, "image that can be read"), Image.open(path) as file:
+        return file.size[1], file.size[0]
 
 
 def _random_faces(

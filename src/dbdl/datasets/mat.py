@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._files import reading
 from dbdl.datasets.record import DataError
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -28,18 +29,17 @@ def _is_hdf5(path: Path) -> bool:
 
 def _read_version_5(path: Path) -> dict[str, NDArray[Any]]:
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
-    try:
+    with reading(path, "MATLAB file"):
         found = loadmat(path)
-    except (MatReadError, NotImplementedError, ValueError, TypeError, OSError, IndexError) as error:
-        raise DataError(f"{path} is not a whole MATLAB file ({error}); get it again") from error
     arrays = {name: value for name, value in found.items() if not name.startswith("__")}
     dense = {
         name: value.toarray() if hasattr(value, "toarray") else value
         for name, value in arrays.items()
     }
-    return {name: value for name, value in dense.items() if np.asarray(value).dtype.kind in "fiubU"}
+    return {
+        name: value for name, value in dense.items() if np.asarray(value).dtype.kind in "fiubUc"
+    }
 
 
 def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
@@ -50,13 +50,10 @@ def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
             f"{path} is a MATLAB file of version 7.3, which needs h5py: pip install 'dbdl[files]', "
             "or save it with MATLAB's save(..., '-v7')"
         ) from error
-    try:
-        with h5py.File(path, "r") as file:
-            # HDF5 counts axes in the order of rows, MATLAB in the order of columns
-            return {
-                name: np.asarray(item).T
-                for name, item in file.items()
-                if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
-            }
-    except OSError as error:
-        raise DataError(f"{path} is not a whole MATLAB file ({error}); get it again") from error
+    with reading(path, "MATLAB file"), h5py.File(path, "r") as file:
+        # HDF5 counts axes in the order of rows, MATLAB in the order of columns
+        return {
+            name: np.asarray(item).T
+            for name, item in file.items()
+            if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
+        }

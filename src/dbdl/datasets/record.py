@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dbdl._files import DataError as DataError
+
 Floats = NDArray[np.floating[Any]]
-
-
-class DataError(ValueError):
-    """Data that was found, but cannot be used as it is; the message says what to do."""
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -42,6 +40,8 @@ class Dataset:
     feature_names : tuple of str, optional
     label_name : str, optional
         Name of the column that the labels came from.
+    column_roles : str, optional
+        Of a table: which columns were used, see `dbdl.persistence.Columns`.
     classes : ndarray of shape (n_classes,)
         The labels that occur, sorted; empty without labels.
     """
@@ -55,6 +55,7 @@ class Dataset:
     is_test: NDArray[np.bool_] | None = None
     feature_names: tuple[str, ...] | None = None
     label_name: str | None = None
+    column_roles: str | None = None
     classes: NDArray[Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,10 +115,8 @@ def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
         labels = labels.ravel()
     if labels.ndim == 2:
         labels = _from_one_hot(labels, name)
-    if labels.dtype.kind == "S":
-        labels = labels.astype(str)
-    if labels.dtype.kind == "O":
-        labels = np.array([str(label) for label in labels])
+    if labels.dtype.kind in "SO":
+        labels = np.array([_text(label) for label in labels.ravel().tolist()])
     if labels.dtype.kind == "f":
         if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
             odd = labels[~np.isfinite(labels) | (labels != np.round(labels))][0]
@@ -132,6 +131,11 @@ def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
             "one whole number or name a sample"
         )
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
+
+
+def _text(label: Any) -> str:
+    """Return a label in words; bytes are taken for UTF-8."""
+    return label.decode(errors="replace") if isinstance(label, bytes) else str(label)
 
 
 def _from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dbdl._columns import Columns
 from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
 
 VARIABLE = "DBDL_DATA"
@@ -33,6 +34,8 @@ class Options:
         Whether labels are needed.
     image_shape : tuple of int, optional
         Height and width of images.
+    columns : Columns, optional
+        Columns of a table to use; by default all that do not number or name the rows.
     """
 
     features: str | None = None
@@ -42,6 +45,7 @@ class Options:
     label: str | None = None
     labelled: bool = True
     image_shape: tuple[int, int] | None = None
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,33 @@ from __future__ import annotations
 import csv
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrow import index_names, labels_of, look_at_column, number_dtype, numbers_of
+from dbdl._columns import (
+    Cells,
+    Columns,
+    Table,
+    choose_features,
+    find_features,
+    is_unnamed,
+    look_at_numbers,
+    look_at_texts,
+    some,
+)
+from dbdl._files import reading
 from dbdl.datasets.record import DataError, Dataset, make_dataset
 from dbdl.datasets.source import Options
 
 DELIMITERS = ",;\t"
+# Rows of a column that are looked at first: nearly all columns show in them what they are.
+HEAD = 1000
 
 
 def read_csv(path: Path, options: Options) -> Dataset:
@@ -24,57 +40,39 @@ def read_csv(path: Path, options: Options) -> Dataset:
     The first line is a header where none of its cells but the last is a number, where it counts
     0, 1, 2, ... as pandas does, where a label is asked for by name, where its last cell is the
     only one of that column which is no number, or where its cells ascend (wavelengths) and the
-    last is a word that does not come again, unlike the labels below it. A first column without
-    name that counts the rows, as pandas writes it, is left out.
+    last is a word that does not come again, unlike the labels below it. Columns that number or
+    name the rows are left out, see `dbdl._columns`.
     """
     rows = _cells(path)
-    names = _header([cells for _, cells in rows], options.label)
+    names = _header([cells for _, cells in rows], options)
     body = rows if names is None else rows[1:]
     if not body:
         raise DataError(f"{path} has a header, but no rows")
     n_columns = len(rows[0][1])
     _check_widths(body, n_columns, path)
-    label = _label_number(names, n_columns, options, path)
-    shown = names or [str(j + 1) for j in range(n_columns)]
-    first = 1 if names is not None and names[0] == "" and _counts_rows(body) else 0
-    features = [j for j in range(first, n_columns) if j != label]
-    if not features:
-        raise DataError(f"{path} has one column; expected features and a label, split by commas")
-    X = np.empty((len(body), len(features)))
-    for column, j in enumerate(features):
-        X[:, column] = _numbers([(line, cells[j]) for line, cells in body], shown[j], path)
-    y = None if label is None else parse_labels([cells[label] for _, cells in body], path)
-    feature_names = tuple(shown[j] for j in features) if names is not None else None
-    label_name = None if names is None or label is None else names[label]
-    return _dataset(X, y, path, options, feature_names, label_name)
+    cells = _TextColumns(body, names, path)
+    table = Table(path, n_columns, names, cells.look)
+    return _dataset(table, options, cells.numbers, cells.labels)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
-    """Read a table of columns."""
+    """Read a table of columns; those that number or name the rows are left out as in a ``.csv``."""
     try:
         import pyarrow.parquet as parquet
-        from pyarrow import ArrowException
     except ImportError as error:
         raise DataError(
             f"{path} is a parquet file, which needs pyarrow: pip install 'dbdl[files]', or save "
             "the table as .csv"
         ) from error
-    try:
-        table = parquet.read_table(path)
-    except (ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a whole parquet file ({error})") from error
-    # pandas keeps its row names in a column of this kind
-    names = [name for name in table.column_names if not name.startswith("__index_level_")]
-    if not names or table.num_rows == 0:
+    with reading(path, "parquet file"):
+        # as one file: a folder named year=2020 above it is no column of it
+        found = parquet.ParquetFile(path).read()
+        index = index_names(found.schema)
+    if found.num_rows == 0 or found.num_columns == 0:
         raise DataError(f"{path} holds an empty table")
-    label = _label_number(names, len(names), options, path)
-    features = [name for j, name in enumerate(names) if j != label]
-    if not features:
-        raise DataError(f"{path} has one column; expected features and a label")
-    X = np.column_stack([_column(table.column(name), name, path) for name in features])
-    y = None if label is None else _labels_of_column(table.column(names[label]), path)
-    label_name = None if label is None else names[label]
-    return _dataset(X, y, path, options, tuple(features), label_name)
+    columns = _ArrowColumns(found, path)
+    table = Table(path, found.num_columns, found.column_names, columns.look, index)
+    return _dataset(table, options, columns.numbers, columns.labels)
 
 
 def parse_labels(cells: Sequence[str], path: Path) -> NDArray[Any]:
@@ -83,32 +81,45 @@ def parse_labels(cells: Sequence[str], path: Path) -> NDArray[Any]:
     for i, cell in enumerate(stripped):
         if not cell:
             raise DataError(f"{path}: sample {i + 1} has no label; fill it in or leave out the row")
+    if not all(map(_is_number, stripped)):
+        return np.array(stripped)
     try:
         return np.array([int(cell) for cell in stripped], dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    if all(_is_number(cell) for cell in stripped):
-        return np.array([float(cell) for cell in stripped])  # the record says if they are no labels
-    return np.array(stripped)
+    except (ValueError, OverflowError):  # the record says if they are no labels
+        return np.array([float(cell) for cell in stripped])
 
 
 def _dataset(
-    X: NDArray[Any],
-    y: NDArray[Any] | None,
-    path: Path,
+    table: Table,
     options: Options,
-    names: tuple[str, ...] | None,
-    label_name: str | None,
+    numbers: Callable[[int], NDArray[Any]],
+    labels: Callable[[int], NDArray[Any]],
 ) -> Dataset:
+    """Choose columns of a table and read them."""
+    features, label = _choose(table, options)
+    names = None if table.names is None else tuple(table.names[j] for j in features)
     return make_dataset(
-        X,
-        y,
-        path.stem,
+        np.column_stack([numbers(j) for j in features]),
+        None if label is None else labels(label),
+        table.path.stem,
         feature_kind="pixels" if options.image_shape else "features",
         image_shape=options.image_shape,
         feature_names=names,
-        label_name=label_name,
+        label_name=None if table.names is None or label is None else table.names[label],
+        column_roles=table.roles(features, label),
     )
+
+
+def _choose(table: Table, options: Options) -> tuple[list[int], int | None]:
+    """Return the numbers of the columns of the features and of the labels."""
+    if options.columns is None:
+        label = _label_number(table, options)
+        return choose_features(table, label), label
+    asked = None if options.label is None else _label_number(table, options)
+    features, label = find_features(table, options.columns, asked, labelled=options.labelled)
+    if label is None and options.labelled:
+        raise DataError(f"{table.path} has no column of labels; name it with label=")
+    return features, label
 
 
 def _cells(path: Path) -> list[tuple[int, list[str]]]:
@@ -129,16 +140,24 @@ def _cells(path: Path) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _header(rows: list[list[str]], label: str | None) -> list[str] | None:
+def _header(rows: list[list[str]], options: Options) -> list[str] | None:
     names = [cell.strip() for cell in rows[0]]
     inner = names[:-1] or names
     words = not any(_is_number(name) for name in inner)
-    named = inner[1:] if inner[0] == "" else inner
+    named = list(itertools.dropwhile(is_unnamed, inner))
     counts = len(named) > 1 and named == [str(j) for j in range(len(named))]
     lasts = [cells[-1] for cells in rows]
     only_word = not _is_number(lasts[0]) and len(lasts) > 1 and all(map(_is_number, lasts[1:]))
-    named_last = _is_ascending(inner) and lasts.count(lasts[0]) == 1 and _recur(lasts[1:])
-    return names if words or counts or only_word or named_last or label in names else None
+    named_last = _is_ascending(named) and lasts.count(lasts[0]) == 1 and _recur(lasts[1:])
+    found = words or counts or only_word or named_last or _are_known(names, options)
+    return names if found else None
+
+
+def _are_known(names: list[str], options: Options) -> bool:
+    """Whether names are those of the label that is asked for, or of a model's columns."""
+    columns = options.columns or Columns()
+    features = columns.features is not None and set(columns.features) <= set(names)
+    return features or bool({options.label, columns.label} & set(names))
 
 
 def _is_ascending(cells: list[str]) -> bool:
@@ -155,10 +174,6 @@ def _recur(labels: list[str]) -> bool:
     return bool(counts) and min(counts.values()) > 1 and not any(map(_is_number, counts))
 
 
-def _counts_rows(body: list[tuple[int, list[str]]]) -> bool:
-    return [cells[0].strip() for _, cells in body] == [str(i) for i in range(len(body))]
-
-
 def _check_widths(body: list[tuple[int, list[str]]], n_columns: int, path: Path) -> None:
     for line, cells in body:
         if len(cells) != n_columns:
@@ -167,63 +182,111 @@ def _check_widths(body: list[tuple[int, list[str]]], n_columns: int, path: Path)
             )
 
 
-def _label_number(
-    names: list[str] | None, n_columns: int, options: Options, path: Path
-) -> int | None:
+def _label_number(table: Table, options: Options) -> int | None:
     """Number of the label's column: by name, else the last; None where there need be none."""
     if options.label is None:
-        return n_columns - 1 if options.labelled else None
-    if names is not None and options.label in names:
-        return names.index(options.label)
-    if not options.labelled:
-        return None
-    known = "it has no header" if names is None else f"its columns are {_some(names)}"
-    raise DataError(f"{path} has no column {options.label!r}: {known}")
+        return table.data_columns[-1] if options.labelled and table.data_columns else None
+    number = table.number(options.label)
+    if number is not None or not options.labelled:
+        return number
+    known = "it has no header" if table.names is None else f"its columns are {some(table.names)}"
+    raise DataError(f"{table.path} has no column {options.label!r}: {known}")
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+@dataclass(frozen=True)
+class _TextColumns:
+    """Columns of a table of text.
 
+    Attributes
+    ----------
+    body : list of (int, list of str)
+        Number of the line and its cells, for each row.
+    names : list of str or None
+    path : Path
+    """
 
-def _numbers(cells: list[tuple[int, str]], name: str, path: Path) -> list[float]:
-    try:
-        return [float(cell) for _, cell in cells]
-    except ValueError:
-        line, cell = next((line, cell) for line, cell in cells if not _is_number(cell))
+    body: list[tuple[int, list[str]]]
+    names: list[str] | None
+    path: Path
+
+    def look(self, j: int) -> Cells:
+        """Say what the cells of a column are like."""
+        head = self._look(j, HEAD)
+        return head if head is Cells.PLAIN or len(self.body) <= HEAD else self._look(j, None)
+
+    def _look(self, j: int, n_rows: int | None) -> Cells:
+        cells = [cells[j].strip() for _, cells in self.body[:n_rows]]
+        try:
+            return look_at_numbers(np.array([_number(cell) for cell in cells]))
+        except ValueError:
+            return Cells.PLAIN if any(map(_is_number, cells)) else look_at_texts(cells)
+
+    def numbers(self, j: int) -> NDArray[np.float64]:
+        """Return the numbers of a column."""
+        try:
+            return np.array([_number(cells[j]) for _, cells in self.body])
+        except ValueError:
+            line, cell = next((n, row[j]) for n, row in self.body if not _is_number(row[j]))
         held = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
+        name = j + 1 if self.names is None else self.names[j]
         raise DataError(
-            f"{path}, line {line}, column {name}: {held}; features are numbers. If this column "
-            "holds the labels, say so with label="
-        ) from None
+            f"{self.path}, line {line}, column {name}: {held}; features are numbers. If this "
+            "column holds the labels, say so with label="
+        )
+
+    def labels(self, j: int) -> NDArray[Any]:
+        """Return the labels in a column."""
+        return parse_labels([cells[j] for _, cells in self.body], self.path)
+
+
+def _number(cell: str) -> float:
+    """Return the number in a cell; 1_000, which Python reads as one, is a name."""
+    if "_" in cell:
+        raise ValueError(cell)
+    return float(cell)
 
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        _number(cell)
     except ValueError:
         return False
     return True
 
 
-def _column(column: Any, name: str, path: Path) -> NDArray[Any]:
-    if column.null_count:
-        row = int(np.argmax(np.asarray(column.is_null()))) + 1
-        raise DataError(f"{path}, row {row}, column {name}: the cell is empty; fill it in")
-    values = column.to_numpy()
-    if values.dtype.kind in "fiub":
-        return values
-    for i, value in enumerate(values):
-        if not _is_number(str(value)):
+@dataclass(frozen=True)
+class _ArrowColumns:
+    """Columns of an Arrow table.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    path : Path
+    """
+
+    table: Any
+    path: Path
+
+    def look(self, j: int) -> Cells:
+        """Say what the cells of a column are like."""
+        column = self.table.column(j)
+        head = look_at_column(column.slice(0, HEAD))
+        return head if head is Cells.PLAIN or len(column) <= HEAD else look_at_column(column)
+
+    def numbers(self, j: int) -> NDArray[Any]:
+        """Return the numbers of a column."""
+        column, name = self.table.column(j), self.table.column_names[j]
+        if column.null_count:
+            row = int(np.argmax(np.asarray(column.is_null()))) + 1
+            raise DataError(f"{self.path}, row {row}, column {name}: the cell is empty; fill it in")
+        if number_dtype(column.type) is None:
             raise DataError(
-                f"{path}, row {i + 1}, column {name}: {value!r} is not a number; features are "
-                "numbers. If this column holds the labels, say so with label="
+                f"{self.path}, row 1, column {name}: {column[0].as_py()!r} is not a number; the "
+                f"column holds {column.type}, and features are numbers. If this column holds the "
+                "labels, say so with label="
             )
-    return np.array([float(value) for value in values])
+        return numbers_of(column)
 
-
-def _labels_of_column(column: Any, path: Path) -> NDArray[Any]:
-    if column.null_count:
-        row = int(np.argmax(np.asarray(column.is_null()))) + 1
-        raise DataError(f"{path}: sample {row} has no label; fill it in or leave out the row")
-    values = column.to_numpy()
-    return values if values.dtype.kind in "fiub" else np.array([str(value) for value in values])
+    def labels(self, j: int) -> NDArray[Any]:
+        """Return the labels in a column."""
+        return labels_of(self.table.column(j), self.path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dbdl._files import reading
 from dbdl.datasets.files import ready_made
 from dbdl.datasets.record import DataError, Dataset, make_dataset
 from dbdl.datasets.source import Form, Options, Source
@@ -43,11 +44,8 @@ def read_banked(folder: Path, options: Options) -> Dataset:
 
 
 def _read_vector(path: Path) -> np.ndarray:
-    try:
-        with gzip.open(path) as file:
-            return np.load(file, allow_pickle=False).ravel()
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} is damaged ({error}); get it again") from error
+    with reading(path, "file of the action bank"), gzip.open(path) as file:
+        return np.load(file, allow_pickle=False).ravel()
 
 
 def _action(path: Path, folder: Path) -> str:

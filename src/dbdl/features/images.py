@@ -73,13 +73,15 @@ def _from_file(path: Path) -> Grey:
             if file.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
                 return np.asarray(file, dtype=np.float32) / np.float32(65535)
             return np.asarray(file.convert("L"), dtype=np.float32) / np.float32(255)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except IsADirectoryError as error:
+        raise ValueError(f"{path} is a folder; pass the images that it holds") from error
     except UnidentifiedImageError as error:
         raise ValueError(
             f"{path} is not an image that can be read; remove it, or replace it by a whole one"
         ) from error
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
+    except Exception as error:  # arbitrary bytes can fail in any way inside a decoder
         raise ValueError(f"{path} is damaged ({error}); replace it by a whole one") from error
 
 

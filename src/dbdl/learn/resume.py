@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._files import reason
+from dbdl._files import UNFINISHED, checked_path, reason
 from dbdl._threads import block_slices
 from dbdl.learn.ensemble import PILOT_SWEEPS, Member
 from dbdl.learn.held_out import Coder, HeldOutChoice
@@ -183,7 +183,7 @@ class CheckpointFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = checked_path(path)
         self._last_sweep: dict[int, int] = {}
         if self.path.exists() and not self.path.is_dir():
             raise CheckpointError(f"checkpoint={str(path)!r} is a file, expected a folder.")
@@ -206,7 +206,7 @@ class CheckpointFolder:
     def _remove_stale(self, names: Iterable[str]) -> None:
         """Remove what killed processes left half written; one that still writes is let be."""
         for name in names:
-            if name.startswith((f".{FIT_FILE}.", ".chain-")):
+            if name.startswith((UNFINISHED, f".{FIT_FILE}.", ".chain-")):  # now, and once
                 file = self.path / name
                 if time.time() - file.stat().st_mtime > STALE_SECONDS:
                     file.unlink(missing_ok=True)

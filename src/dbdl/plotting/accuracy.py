@@ -8,6 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dbdl._files import write_atomically
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure in the format that its name ends in, whole or not at all."""
+    form = path.suffix.lstrip(".").lower()
+    write_atomically(path, lambda file: figure.savefig(file, format=form, dpi=150))
+
 
 def plot_accuracies(lines: Sequence[Any], path: Path, title: str = "") -> None:
     """Write a dot plot of a table's lines (`dbdl.experiments.summary.Line`), best on top.
@@ -31,7 +39,7 @@ def plot_accuracies(lines: Sequence[Any], path: Path, title: str = "") -> None:
         handles = {h.get_label(): h for axes in panels for h in axes.get_legend_handles_labels()[0]}
         figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=2)
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=150)
+    write_figure(figure, path)
 
 
 def _draw_dots(axes: Any, lines: Sequence[Any]) -> None:
@@ -75,7 +83,7 @@ def plot_sizes(curves: Sequence[Any], path: Path, title: str = "") -> None:
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="lower right")
     axes.set_title(title, fontsize=10)
-    figure.savefig(path, dpi=150)
+    write_figure(figure, path)
 
 
 #: Colours that the colour-blind tell apart, and markers for those who print in grey.

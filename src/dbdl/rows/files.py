@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.rows.readers import Hdf5Rows, NpyRows, ParquetRows, Reader, ZarrRows
+from dbdl._arrow import index_names, labels_of, look_at_column, number_dtype
+from dbdl._columns import Cells, Table, choose_features, columns_by_name, find_features, some
+from dbdl._files import DataError, checked_path, reading
+from dbdl.rows.readers import (
+    HDF5,
+    NPY,
+    PARQUET,
+    ZARR,
+    Hdf5Rows,
+    NpyRows,
+    ParquetRows,
+    Reader,
+    ZarrRows,
+)
 
 FORMATS = ".npy, .h5 or .hdf5, .zarr and .parquet"
+#: Rows of a parquet file that are looked at first: nearly all columns show in them what they are.
+HEAD = 1 << 16
 
 
-def open_rows(path: str | Path, *, rows: str = "X", label: str = "y") -> tuple[Reader, Any]:
+def open_rows(
+    path: str | Path,
+    *,
+    rows: str = "X",
+    label: str = "y",
+    columns: Sequence[str] | None = None,
+) -> tuple[Reader, Any]:
     """Open rows that are read in parts, and their labels.
 
     Parameters
@@ -24,13 +46,25 @@ def open_rows(path: str | Path, *, rows: str = "X", label: str = "y") -> tuple[R
         Name of the two-dimensional dataset of an HDF5 or zarr file.
     label : str, default="y"
         Name of the dataset or column that holds the labels.
+    columns : sequence of str, optional
+        Columns of a parquet file to use, in this order, such as ``model.feature_names_in_``. By
+        default all but the label and those that number or name the rows: a first column without a
+        name, a stored index, consecutive whole numbers, and a different text in every row. A
+        warning says which were left out.
 
     Returns
     -------
     X : reader
-        Rows for `fit`, `predict`, ...; nothing is read yet.
+        Rows for `fit`, `predict`, ...; of these nothing is kept in memory.
     y : ndarray of shape (n_samples,) or None
         Labels, in memory; None where the file has none.
+
+    Raises
+    ------
+    DataError
+        A ValueError: the file is damaged, holds no rows of numbers, or has two columns of a name.
+    FileNotFoundError
+        There is no such file.
 
     Examples
     --------
@@ -38,28 +72,27 @@ def open_rows(path: str | Path, *, rows: str = "X", label: str = "y") -> tuple[R
     >>> X, y = open_rows("spectra.parquet", label="species")  # doctest: +SKIP
     >>> model = DBDLClassifier(n_initial_atoms=1000).fit(X, y)  # doctest: +SKIP
     """
-    path = Path(path)
+    path = checked_path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return _open_parquet(path, label, columns)
+    if columns is not None:
+        raise DataError(f"{path} has no columns by name; columns= is for .parquet files")
     if suffix == ".npy":
         return _open_npy(path), None
     if suffix in (".h5", ".hdf5"):
         return _open_hdf5(path, rows, label)
     if suffix == ".zarr":
         return _open_zarr(path, rows, label)
-    if suffix == ".parquet":
-        return _open_parquet(path, label)
-    raise ValueError(f"{path}: rows can be read in parts from {FORMATS} alone")
+    raise DataError(f"{path}: rows can be read in parts from {FORMATS} alone")
 
 
 def _open_npy(path: Path) -> NpyRows:
-    try:
+    with reading(path, f"{NPY}, or holds Python objects"):
         array = np.load(path, mmap_mode="r")
-    except ValueError as error:
-        raise ValueError(f"{path} is no file of numpy.save, or holds objects: {error}") from error
-    if array.ndim != 2:
-        raise ValueError(f"{path} holds an array of shape {array.shape}; expected rows x features")
+    _check_numbers(array, path)
     fortran = not array.flags.c_contiguous
     return NpyRows(str(path.absolute()), array.dtype, array.shape, array.offset, fortran)
 
@@ -68,8 +101,8 @@ def _open_hdf5(path: Path, rows: str, label: str) -> tuple[Hdf5Rows, Any]:
     _need("h5py", path)
     import h5py
 
-    with h5py.File(path, "r") as file:
-        _find(file, rows, path)
+    with reading(path, HDF5), h5py.File(path, "r") as file:
+        _check_numbers(_find(file, rows, path), path, rows)
         y = _labels(file, label)
     return Hdf5Rows(str(path.absolute()), rows), y
 
@@ -78,28 +111,72 @@ def _open_zarr(path: Path, rows: str, label: str) -> tuple[ZarrRows, Any]:
     _need("zarr", path)
     import zarr
 
-    found = zarr.open(str(path), mode="r")
-    if hasattr(found, "shape"):
-        return ZarrRows(found), None
-    _find(found, rows, path)
-    return ZarrRows(found[rows]), _labels(found, label)
+    with reading(path, ZARR):
+        try:
+            found = zarr.open(str(path), mode="r")
+        except FileNotFoundError as error:  # the path exists, so it is not that
+            raise ValueError(f"it has no description: {error}") from error
+        if hasattr(found, "shape"):
+            _check_numbers(found, path)
+            return ZarrRows(found), None
+        array = _find(found, rows, path)
+        _check_numbers(array, path, rows)
+        return ZarrRows(array), _labels(found, label)
 
 
-def _open_parquet(path: Path, label: str) -> tuple[ParquetRows, Any]:
+def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tuple[ParquetRows, Any]:
     _need("pyarrow", path)
     import pyarrow.parquet as parquet
 
-    names = parquet.ParquetFile(path).schema_arrow.names
-    y = None
-    if label in names:
-        y = parquet.read_table(path, columns=[label]).column(0).to_numpy()
-    reader = ParquetRows(str(path.absolute()), tuple(n for n in names if n != label))
-    if reader.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} has columns that are no numbers; name the one that holds the labels with "
-            f"label=..., columns: {', '.join(names[:10])}"
+    with reading(path, PARQUET), parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        table = Table(path, len(schema.names), schema.names, _look(file), index_names(schema))
+        number = table.number(label)
+        if columns is None:
+            features = choose_features(table, number)
+        else:
+            features, _ = find_features(table, columns_by_name(columns), number)
+        names = tuple(schema.names[j] for j in features)
+        words = [name for name in names if number_dtype(schema.field(name).type) is None]
+        if words:
+            raise DataError(
+                f"{path} has columns that are no numbers; name the one that holds the labels with "
+                f"label=..., and remove the others: {some(words)}"
+            )
+        y = None if number is None else labels_of(file.read([label]).column(label), path)
+    return ParquetRows(str(path.absolute()), names), y
+
+
+def _look(file: Any) -> Callable[[int], Cells]:
+    """Return a function that says what the cells of a column of a parquet file are like."""
+    names = file.schema_arrow.names
+
+    def look(j: int) -> Cells:
+        if file.metadata.num_rows == 0:
+            return Cells.TOO_FEW
+        head = next(file.iter_batches(HEAD, columns=[names[j]])).column(0)
+        found = look_at_column(head)
+        if found is Cells.PLAIN or found is Cells.NAME_ROWS or len(head) == file.metadata.num_rows:
+            return found
+        return look_at_column(file.read([names[j]]).column(0))
+
+    return look
+
+
+def _check_numbers(array: Any, path: Path, name: str | None = None) -> None:
+    """Refuse what is not a two-dimensional array of numbers."""
+    what = f"{path}" if name is None else f"{path}, {name!r}"
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise DataError(f"{what} is a group, not a dataset. Name the dataset with rows=...")
+    if len(array.shape) != 2:
+        raise DataError(
+            f"{what} holds an array of shape {tuple(array.shape)}; expected rows x features"
         )
-    return reader, y
+    if array.dtype.kind not in "fiub":
+        raise DataError(
+            f"{what} holds {array.dtype}, which is no kind of number that can be learned from; "
+            "save the rows as real numbers"
+        )
 
 
 def _labels(group: Any, name: str) -> NDArray[Any] | None:
@@ -112,10 +189,11 @@ def _labels(group: Any, name: str) -> NDArray[Any] | None:
     return y
 
 
-def _find(group: Any, name: str, path: Path) -> None:
+def _find(group: Any, name: str, path: Path) -> Any:
     if name not in group:
         there = ", ".join(sorted(group)) or "nothing"
-        raise ValueError(f"{path} has no dataset {name!r}; it has {there}. Name it with rows=...")
+        raise DataError(f"{path} has no dataset {name!r}; it has {there}. Name it with rows=...")
+    return group[name]
 
 
 def _need(package: str, path: Path) -> None:

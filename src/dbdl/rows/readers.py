@@ -15,6 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrow import number_dtype, numbers_of
+from dbdl._files import reading
+
+NPY, HDF5, ZARR, PARQUET = "file of numpy.save", "HDF5 file", "zarr folder", "parquet file"
+
 #: A memory-mapped array of fewer bytes is read at once.
 SMALL_MEMMAP = 1 << 28
 
@@ -69,13 +74,14 @@ class NpyRows:
         if self.fortran:
             return np.array(self._map[start:stop])
         row_bytes = self.shape[1] * self.dtype.itemsize
-        rows = np.fromfile(
-            self.path,
-            self.dtype,
-            (stop - start) * self.shape[1],
-            offset=self.offset + start * row_bytes,
-        )
-        return rows.reshape(stop - start, self.shape[1])
+        with reading(self.path, NPY):
+            rows = np.fromfile(
+                self.path,
+                self.dtype,
+                (stop - start) * self.shape[1],
+                offset=self.offset + start * row_bytes,
+            )
+            return rows.reshape(stop - start, self.shape[1])
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their numbers."""
@@ -103,11 +109,11 @@ class Hdf5Rows(_TakesInOrder):
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return some rows."""
-        with self._file() as file:
+        with reading(self.path, HDF5), self._file() as file:
             return file[self.name][start:stop]
 
     def _take_ascending(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        with self._file() as file:
+        with reading(self.path, HDF5), self._file() as file:
             return file[self.name][numbers]
 
     def _file(self) -> Any:
@@ -135,11 +141,13 @@ class ZarrRows:
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return some rows."""
-        return np.asarray(self.array[start:stop])
+        with reading(str(self.array.store), ZARR):
+            return np.asarray(self.array[start:stop])
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their numbers."""
-        return np.asarray(self.array.oindex[numbers])
+        with reading(str(self.array.store), ZARR):
+            return np.asarray(self.array.oindex[numbers])
 
 
 @dataclass(frozen=True)
@@ -174,8 +182,8 @@ class ParquetRows(_TakesInOrder):
     def dtype(self) -> np.dtype[Any]:
         """Kind of number that holds all columns."""
         schema = self._file.schema_arrow
-        kinds = [schema.field(name).type.to_pandas_dtype() for name in self.columns]
-        return np.result_type(*kinds)
+        kinds = (number_dtype(schema.field(name).type) for name in self.columns)
+        return np.result_type(*(kind or np.dtype(object) for kind in kinds))
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return some rows: the groups that hold them are read, the others are not."""
@@ -185,9 +193,10 @@ class ParquetRows(_TakesInOrder):
             begin = int(self._starts[group])
             if begin >= stop:
                 break
-            table = self._file.read_row_group(group, columns=list(self.columns))
+            with reading(self.path, PARQUET):
+                table = self._file.read_row_group(group, columns=list(self.columns))
             own = table.slice(max(start - begin, 0), stop - max(start, begin))
-            parts.append(np.column_stack([own.column(name).to_numpy() for name in self.columns]))
+            parts.append(np.column_stack([numbers_of(own.column(name)) for name in self.columns]))
         return np.concatenate(parts) if parts else np.empty((0, len(self.columns)))
 
     def _take_ascending(self, numbers: NDArray[np.int64]) -> NDArray[Any]:

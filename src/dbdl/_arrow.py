@@ -1,0 +1,73 @@
+"""Columns of Arrow tables and parquet files as NumPy arrays; for callers that have pyarrow."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._columns import Cells, look_at_numbers, look_at_texts
+from dbdl._files import DataError
+
+
+def index_names(schema: Any) -> frozenset[str]:
+    """Return the names of columns that pandas (or Dask) stored the names of rows in."""
+    described = (schema.metadata or {}).get(b"pandas")
+    if described is None:
+        return frozenset()
+    found = json.loads(described).get("index_columns", ())
+    return frozenset(name for name in found if isinstance(name, str))  # a range is no column
+
+
+def number_dtype(kind: Any) -> np.dtype[Any] | None:
+    """Return the NumPy type for an Arrow type of numbers; None for any other."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return number_dtype(kind.value_type)
+    if types.is_decimal(kind):
+        return np.dtype(np.float64)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    return None
+
+
+def numbers_of(column: Any) -> NDArray[Any]:
+    """Return the numbers of a column; an empty cell is NaN."""
+    values = _decoded(column).to_numpy()
+    return values if values.dtype.kind in "fiub" else values.astype(np.float64)
+
+
+def labels_of(column: Any, path: str | PathLike[str]) -> NDArray[Any]:
+    """Return the labels in a column: numbers as they are, else texts; none may be empty."""
+    if column.null_count:
+        row = int(np.argmax(np.asarray(column.is_null()))) + 1
+        raise DataError(f"{path}: sample {row} has no label; fill it in or leave out the row")
+    values = _decoded(column).to_numpy()
+    if values.dtype.kind in "fiub":
+        return values
+    texts = (value.decode() if isinstance(value, bytes) else str(value) for value in values)
+    return np.array(list(texts))
+
+
+def look_at_column(column: Any) -> Cells:
+    """Say what the cells of a column are like."""
+    from pyarrow import types
+
+    if column.null_count:
+        return Cells.PLAIN
+    if number_dtype(column.type) is not None:
+        return look_at_numbers(numbers_of(column))
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        return look_at_texts(column.to_pylist())
+    return Cells.PLAIN
+
+
+def _decoded(column: Any) -> Any:
+    """Return a column with the values that its categories stand for."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column

@@ -1,0 +1,296 @@
+"""Columns of a table: which of them are features, and which only number or name its rows.
+
+pandas writes the names of rows as a column: into a ``.csv`` as a first one without a name, into a
+``.parquet`` as one that the file describes as an index. In a table that is sorted by class such a
+column gives the class away, so it is left out, and so is any column that counts the rows. One rule
+for tables that are read at once (`dbdl.datasets.load`) and in parts (`dbdl.open_rows`).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._files import DataError
+
+#: Fewer rows than these may count up by chance: of 64 columns with values up to 16, one in four
+#: tables of three rows has such a column, and one in a thousand of five.
+FEWEST_ROWS = 5
+#: Names of columns that have none: as pandas writes them, and as it reads and writes them again.
+NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)*)?")
+#: Name under which pandas stores an index without a name.
+STORED_INDEX = re.compile(r"__index_level_\d+__")
+
+
+class Cells(Enum):
+    """What the cells of a column are like, taken together."""
+
+    PLAIN = auto()
+    TOO_FEW = auto()  # to say more
+    COUNT_ROWS = auto()  # consecutive whole numbers
+    NUMBER_ROWS = auto()  # a different whole number in every row
+    NAME_ROWS = auto()  # a different text in every row
+
+
+#: Columns that are like this are no features.
+LEFT_OUT = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a column of this name has none."""
+    return NO_NAME.fullmatch(name) is not None
+
+
+def look_at_numbers(values: NDArray[Any]) -> Cells:
+    """Say what the numbers (n_rows,) of a column are like."""
+    if len(values) < FEWEST_ROWS:
+        return Cells.TOO_FEW
+    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and _are_whole(values))
+    if not whole:
+        return Cells.PLAIN
+    if (values[1:] > values[:-1]).all() and values[-1] - values[0] == len(values) - 1:
+        return Cells.COUNT_ROWS
+    return Cells.NUMBER_ROWS if len(np.unique(values)) == len(values) else Cells.PLAIN
+
+
+def look_at_texts(texts: Sequence[str]) -> Cells:
+    """Say what the texts of a column are like; none of them is a number."""
+    if len(texts) < FEWEST_ROWS:
+        return Cells.TOO_FEW
+    return Cells.NAME_ROWS if all(texts) and len(set(texts)) == len(texts) else Cells.PLAIN
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    return np.array_equal(values, np.floor(values))  # NaN is not equal to itself
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns that a model was fitted on, to find them again in another table.
+
+    Attributes
+    ----------
+    features : tuple of str or None
+        Names, in the model's order; None where they had none.
+    label : str or None
+        Name of the column of the labels.
+    roles : str or None
+        One letter for each column of the table, in its order: ``f`` for a feature, ``l`` for the
+        label, ``o`` for one that was left out. Finds the columns of a table without names.
+    """
+
+    features: tuple[str, ...] | None = None
+    label: str | None = None
+    roles: str | None = None
+
+
+def columns_by_name(names: Sequence[str]) -> Columns:
+    """Return columns to be found by their names alone, as a user asks for them."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"columns={names!r}: expected a list of names")
+    return Columns(tuple(names))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose columns are to be chosen from.
+
+    Attributes
+    ----------
+    path : Path
+    n_columns : int
+    names : sequence of str or None
+        None where the table has no header.
+    look : callable
+        Takes the number of a column and gives its `Cells`.
+    index : collection of str
+        Names of columns that the file itself calls an index of its rows.
+    """
+
+    path: Path
+    n_columns: int
+    names: Sequence[str] | None
+    look: Callable[[int], Cells]
+    index: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        counts = Counter(self.shown[j] for j in self.data_columns)
+        twice = [name for name, count in counts.items() if count > 1]
+        if twice:
+            raise DataError(
+                f"{self.path}: {counts[twice[0]]} columns have the name {twice[0]!r}, so that none "
+                "of them can be told from the others; give each column a name of its own"
+            )
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """Names of all columns, or their numbers, from 1."""
+        return self.names or [str(j + 1) for j in range(self.n_columns)]
+
+    @property
+    def data_columns(self) -> list[int]:
+        """Numbers of the columns that do not stand for the names of rows by their own name."""
+        if self.names is None:
+            return list(range(self.n_columns))
+        named = (j for j, name in enumerate(self.names) if not is_unnamed(name))
+        first = next(named, 0)  # a stored index of several levels has several columns
+        return [j for j in range(first, self.n_columns) if not self._is_index(self.names[j])]
+
+    def _is_index(self, name: str) -> bool:
+        return name in self.index or bool(STORED_INDEX.fullmatch(name))
+
+    def number(self, name: str | None) -> int | None:
+        """Return the number of the column of a name; None where there is no such column."""
+        if self.names is None or name is None or name not in self.names:
+            return None
+        return list(self.names).index(name)
+
+    def roles(self, features: Collection[int], label: int | None) -> str:
+        """Return the letters of `Columns.roles`; a stored index comes first, as in a ``.csv``."""
+        used, data = set(features), set(self.data_columns)
+        order = sorted(range(self.n_columns), key=lambda j: j in data or j == label)
+        return "".join("l" if j == label else "f" if j in used else "o" for j in order)
+
+
+def choose_features(table: Table, label: int | None) -> list[int]:
+    """Return the numbers of the columns to learn from; notes say which are left out, and why.
+
+    Parameters
+    ----------
+    table : Table
+    label : int or None
+        Number of the column of the labels.
+
+    Returns
+    -------
+    features : list of int
+    """
+    data = [j for j in table.data_columns if j != label]
+    looks = {j: table.look(j) for j in data}
+    stored = [j for j in range(table.n_columns) if j not in looks and j != label]
+    nameless = [j for j in stored if is_unnamed(table.shown[j])]
+    indexes = [j for j in stored if j not in nameless]
+    counting, naming, numbering = (
+        [j for j in data if looks[j] is kind]
+        for kind in (Cells.COUNT_ROWS, Cells.NAME_ROWS, Cells.NUMBER_ROWS)
+    )
+    features = [j for j in data if looks[j] not in LEFT_OUT]
+    _note(table, "left out", nameless, "a first column without a name holds the names of rows")
+    _note(table, "left out", indexes, "stored as the index of the rows")
+    _note(table, "left out", counting, "consecutive whole numbers only number the rows")
+    _note(table, "left out", naming, "a different text in every row, but features are numbers")
+    why = "a different whole number in every row; remove it if it only numbers the rows"
+    _note(table, "used", numbering, why)
+    if not features:
+        raise DataError(
+            f"{table.path} has no column of features: of its columns, {some(table.shown)}, one is "
+            "the label, and the others only number or name the rows"
+            if table.n_columns > 1
+            else f"{table.path} has one column; expected features and a label, split by commas"
+        )
+    return features
+
+
+def find_features(
+    table: Table, columns: Columns, label: int | None, *, labelled: bool = False
+) -> tuple[list[int], int | None]:
+    """Find the columns that a model was fitted on, by their names, or else by their places.
+
+    Parameters
+    ----------
+    table : Table
+    columns : Columns
+        With names or roles.
+    label : int or None
+        Number of the column of the labels, where it was asked for.
+    labelled : bool
+        Whether there have to be labels.
+
+    Returns
+    -------
+    features : list of int
+        In the model's order.
+    label : int or None
+    """
+    if label is None:
+        label = table.number(columns.label)
+    if table.names is not None and columns.features is not None:
+        features = _by_name(table, columns.features)
+        if label is None and labelled and table.n_columns - 1 not in features:
+            label = table.n_columns - 1
+        return features, label
+    if columns.roles is None:
+        raise DataError(
+            f"{table.path} has no header, so its columns cannot be found by their names"
+        )
+    return _by_place(table, columns.roles, label)
+
+
+def _by_name(table: Table, names: Sequence[str]) -> list[int]:
+    place = {name: j for j, name in enumerate(table.shown)}
+    absent = [name for name in names if name not in place]
+    if absent:
+        raise DataError(
+            f"{table.path} has no column {absent[0]!r}, which is one of the {len(names)} columns "
+            f"to use; it has {some(table.shown)}"
+        )
+    return [place[name] for name in names]
+
+
+def _by_place(table: Table, fitted: str, label: int | None) -> tuple[list[int], int | None]:
+    """Find columns in a table that may have labels or not, and columns to leave out or not."""
+    everything = [j for j in table.data_columns if j != label]
+    data = [j for j in everything if table.look(j) not in LEFT_OUT]
+    bare = fitted.replace("o", "")
+    ways = _fitting([bare, bare.replace("l", "")], data, label)
+    if not ways:
+        data = everything
+        ways = _fitting([fitted, fitted.replace("l", ""), bare, bare.replace("l", "")], data, label)
+    if not ways:
+        raise DataError(
+            f"{table.path} has {len(data)} columns, but the model was fitted on "
+            f"{fitted.count('f')} features"
+        )
+    way = ways[0] if len(ways) == 1 else _by_content(table, data, ways)
+    features = [j for j, role in zip(data, way, strict=True) if role == "f"]
+    return features, data[way.index("l")] if "l" in way else label
+
+
+def _fitting(ways: Sequence[str], data: list[int], label: int | None) -> list[str]:
+    """Return those of some ways to read columns that are as long as these columns are many."""
+    unlabelled = (way for way in ways if label is None or "l" not in way)
+    return list(dict.fromkeys(way for way in unlabelled if len(way) == len(data)))
+
+
+def _by_content(table: Table, data: list[int], ways: list[str]) -> str:
+    """Choose between labels and a column to leave out: one of them is there, but not both."""
+    labelled, unlabelled = sorted(ways, key=lambda way: "o" in way)
+    if table.look(data[unlabelled.index("o")]) is Cells.PLAIN:
+        return labelled
+    raise DataError(
+        f"{table.path} has one column more than the model has features. It may be the labels, or "
+        "the names of the rows that were left out when the model was fitted; its rows do not tell. "
+        "Add a header, or write both columns or neither"
+    )
+
+
+def some(names: Sequence[str], most: int = 12) -> str:
+    """Return names as a list in words, shortened where they are many."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+def _note(table: Table, done: str, columns: Sequence[int], why: str) -> None:
+    if columns:
+        names = some([repr(table.shown[j]) for j in columns])
+        plural = "s" * (len(columns) > 1)
+        text = f"{table.path}: {done} column{plural} {names}: {why}"
+        warnings.warn(text, UserWarning, stacklevel=3)
