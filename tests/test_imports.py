@@ -12,6 +12,8 @@ PACKAGE = Path(find_spec("dbdl").origin).parent
 
 # What each room may import besides itself. A room that is not listed may import all of them.
 MAY_IMPORT = {
+    "_archives": set(),
+    "_loaded": {"model"},
     "_threads": set(),
     "_compile": set(),
     "draws": {"_compile"},
@@ -19,9 +21,9 @@ MAY_IMPORT = {
     "coding": {"_threads", "_compile"},
     "rows": {"model", "_threads"},
     "backends": {"model", "coding", "rows", "draws", "_threads", "_compile"},
-    "sampler": {"model", "backends", "draws", "_threads", "_files"},
+    "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
+        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_loaded",
     },
     "learn": {
         "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_compile", "_files",
@@ -33,11 +35,11 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators"},
-    "features": {"coding", "_threads", "_compile"},
+    "features": {"model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features"},
     "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
     "_files": set(),
-    "persistence": {"_files", "dbdl"},  # dbdl: for its version
+    "persistence": {"model", "_files", "_archives", "dbdl"},  # dbdl: for its version
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "distributed", "matplotlib.pyplot"}

@@ -25,6 +25,7 @@ from dbdl.learn.ensemble import (
 )
 from dbdl.learn.held_out import SELECTIONS
 from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
+from dbdl.model.trust import Scope
 from dbdl.rows.lazy import in_memory
 
 
@@ -238,12 +239,23 @@ random_state, verbose
         progress.end()
         return self
 
-    def _publish_member(self, member: Member) -> None:
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the chain: one class, and no labels."""
+        scope.sizes.update(n_classes=1, n_labels=0)
+        super()._check_fitted(scope)
+
+    def _publish(self, chains: list[Member]) -> None:
         """Set the fitted arrays."""
+        super()._publish(chains)
+        self.selection_probability_ = chains[0].selection_probability[0]
+        self.trace_ = chains[0].trace
+
+    def _publish_member(self, member: Member) -> None:
+        """Set all that is fitted."""
         self._publish([member])
-        self.selection_probability_ = member.selection_probability[0]
-        self.trace_ = trace = member.trace
-        self.selection_, self.path_average_ = self.selection, False
+        trace = member.trace
+        rule: Any = self.selection
+        self.selection_, self.path_average_ = rule, False
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:
