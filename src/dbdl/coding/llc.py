@@ -103,7 +103,8 @@ def codes_of_nearest(
         Numbers of the atoms, ascending.
     codes : ndarray of shape (n_samples, n_used), float64
     """
-    nearest = np.empty((len(X), n_used), dtype=np.int64)
+    # numbers of atoms from the start: where products are not finite, no atom is nearer than none
+    nearest = np.tile(np.arange(n_used), (len(X), 1))
     codes = np.empty((len(X), n_used))
     square = np.einsum("ij,ij->i", X, X)
     _code_rows(X @ atoms.T, square, gram, penalty, nearest, codes)

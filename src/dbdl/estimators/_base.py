@@ -172,7 +172,7 @@ class DictionaryEstimator(
                 "warm_start=True, but the fit before kept no states of its chains to go on from: "
                 "it had warm_start=False. Learning from the start.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         parameters = deciding(self.get_params(deep=False))
         identity = Identity(
@@ -192,7 +192,7 @@ class DictionaryEstimator(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
                 "already: they stay as they are. Use warm_start=False to start again.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return keeper
 
@@ -218,7 +218,7 @@ class DictionaryEstimator(
                 "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
                 "fit does.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return begin(self._seed())
 

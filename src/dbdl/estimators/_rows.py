@@ -73,7 +73,6 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
 
     def _check_fitted(self, scope: Scope) -> None:
         """Check the classes: each once, in order."""
-        super()._check_fitted(scope)
         self._check_attributes(scope, "classes_")
         try:
             in_order = np.array_equal(np.unique(self.classes_), self.classes_)
@@ -81,6 +80,7 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
             in_order = False
         if not in_order or not len(self.classes_):
             raise RecordError(f"classes_ are not distinct and in order: {self.classes_}")
+        super()._check_fitted(scope)
 
     def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
         """Rows to learn from and their class numbers; sets ``classes_``."""

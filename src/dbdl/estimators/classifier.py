@@ -18,6 +18,7 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
@@ -332,6 +333,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         }
         return cls(**{**settings, **overrides})
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -373,6 +375,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         progress.end()
         return self
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:

@@ -15,6 +15,7 @@ from dbdl._threads import resolve_n_jobs
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ensemble import (
     LabelSettings,
     Member,
@@ -149,6 +150,7 @@ random_state, verbose
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
@@ -194,6 +196,7 @@ random_state, verbose
         progress.end()
         return self
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:

@@ -326,8 +326,9 @@ def _not_as_written(path: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
+        fault = f"it has no {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
-            f"{path} is damaged, or something else than dbdl wrote it: {error}. {WHAT_TO_DO}"
+            f"{path} is damaged, or something else than dbdl wrote it: {fault}. {WHAT_TO_DO}"
         ) from error
 
 

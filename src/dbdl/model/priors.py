@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
@@ -115,7 +116,7 @@ class Priors(Record):
 
     usage_a: Positive
     usage_b: Positive
-    n_atoms: Annotated[int, Number(least=2)]
+    n_atoms: Annotated[int, Number(least=2, most=2**31 - 1)]
     strength_shape: Positive = 1e-6
     strength_rate: Positive = 1e-6
     noise_shape: Positive = 1e-6
@@ -130,7 +131,7 @@ class Priors(Record):
                 "second parameter b_o (K - 1) / K of its Beta prior is 0"
             )
         for name, value in vars(self).items():
-            if name not in ("atoms", "seen") and not (np.isfinite(value) and value > 0):
+            if name not in ("atoms", "seen") and not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
     @property

@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl.model.record import Record
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -249,10 +251,10 @@ def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
     elif origin in (Union, UnionType):
         check(_alternative(hint, value), value, name, scope)
     elif origin is Literal:
-        if value not in get_args(hint):
+        if not isinstance(value, str | int) or value not in get_args(hint):
             raise RecordError(f"{name} is {value!r}, expected one of {get_args(hint)}")
     elif not _is_of(hint, value):
-        raise RecordError(f"{name} is a {type(value).__name__}, expected {_words(hint)}")
+        raise RecordError(f"{name} is of type {type(value).__name__}, expected {_words(hint)}")
     elif origin in (tuple, list):
         for number, part in enumerate(value):
             check(get_args(hint)[0], part, f"{name}[{number}]", scope.inner())
@@ -264,7 +266,8 @@ def _check_record(record: Any, name: str, scope: Scope) -> None:
     kind: Any = type(record)
     hints, title = _hints(kind), kind.__name__
     names = kind._fields if _is_named_tuple(kind) else [part.name for part in fields(kind)]
-    if is_dataclass(kind) and (strange := sorted(set(vars(record)) - set(names))):
+    caches = isinstance(record, Record)  # none of them from a file
+    if is_dataclass(kind) and not caches and (strange := sorted(set(vars(record)) - set(names))):
         raise RecordError(f"{name} has {strange[0]!r}, which a {title} does not have")
     for part in names:
         if not hasattr(record, part):
@@ -308,12 +311,13 @@ def _is_of(hint: Any, value: Any) -> bool:
     if get_origin(hint) is Annotated:
         return _is_of(get_args(hint)[0], value)
     kind = get_origin(hint) or hint
-    if kind in _PLAIN:
-        is_flag = isinstance(value, bool | np.bool_)
-        return isinstance(value, _PLAIN[kind]) and (kind is bool or not is_flag)
-    return type(value) is kind
+    if kind not in _PLAIN:
+        return type(value) is kind
+    if not isinstance(value, _PLAIN[kind]) or isinstance(value, bool | np.bool_) != (kind is bool):
+        return False
+    return kind is not float or not isinstance(value, Integral) or abs(value) <= 2**53
 
 
 def _words(hint: Any) -> str:
     kind = get_origin(hint) or hint
-    return f"a {getattr(kind, '__name__', kind)}"
+    return str(getattr(kind, "__name__", kind))

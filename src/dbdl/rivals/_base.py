@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.draws import make_key
 from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope, check
@@ -114,6 +115,7 @@ class RivalClassifier(ScoreClassifier):
         parameters = self.get_params(deep=False)
         return {name: v for name, v in parameters.items() if name not in RIVAL_CONSTRAINTS}
 
+    @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from labelled rows.

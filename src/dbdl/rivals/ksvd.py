@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
 from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ksvd import LEAST_USE, SAME_ATOM, Update, code_rows, distinct_rows, learn_ksvd
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.record import Record
@@ -259,6 +260,7 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn a dictionary.
