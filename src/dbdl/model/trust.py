@@ -311,11 +311,13 @@ def _is_of(hint: Any, value: Any) -> bool:
     if get_origin(hint) is Annotated:
         return _is_of(get_args(hint)[0], value)
     kind = get_origin(hint) or hint
+    if kind is np.ndarray:
+        return type(value) in (np.ndarray, np.memmap)  # joblib may map the arrays of a pickle
     if kind not in _PLAIN:
         return type(value) is kind
     if not isinstance(value, _PLAIN[kind]) or isinstance(value, bool | np.bool_) != (kind is bool):
         return False
-    return kind is not float or not isinstance(value, Integral) or abs(value) <= 2**53
+    return kind is not float or not isinstance(value, Integral) or abs(int(value)) <= 2**53
 
 
 def _words(hint: Any) -> str:
