@@ -12,6 +12,8 @@ PACKAGE = Path(find_spec("dbdl").origin).parent
 
 # What each room may import besides itself. A room that is not listed may import all of them.
 MAY_IMPORT = {
+    "_archives": set(),
+    "_loaded": {"model"},
     "_threads": set(),
     "_compile": set(),
     "_products": {"_threads", "_compile"},
@@ -20,9 +22,9 @@ MAY_IMPORT = {
     "coding": {"_products", "_threads", "_compile"},
     "rows": {"model", "_threads", "_files", "_columns", "_arrow"},
     "backends": {"model", "coding", "rows", "draws", "_products", "_threads", "_compile"},
-    "sampler": {"model", "backends", "draws", "_threads", "_files"},
+    "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
+        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_loaded",
     },
     "learn": {
         "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_compile", "_files",
@@ -35,13 +37,13 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators", "_files"},
-    "features": {"coding", "_threads", "_compile"},
+    "features": {"model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},
     "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
     "_files": set(),
     "_columns": {"_files"},
     "_arrow": {"_files", "_columns"},
-    "persistence": {"_files", "_columns", "dbdl"},  # dbdl: for its version
+    "persistence": {"model", "_files", "_columns", "_archives", "dbdl"},  # dbdl: for its version
 }  # fmt: skip
 
 HEAVY = {"torch", "dask", "distributed", "matplotlib.pyplot"}

@@ -3,7 +3,9 @@
 A model file is a skops file (a zip archive of arrays and a JSON description) with one entry more,
 ``dbdl.json``, that names the versions it was written with. Only types that are known to be
 harmless are built when it is read: those of scikit-learn, NumPy and SciPy that skops trusts, and
-the estimators and plain records of the rooms in `TRUSTED_ROOMS`.
+the estimators and plain records of the rooms in `TRUSTED_ROOMS`. Sizes are bounded before anything
+is unpacked, and everything that our kernels will trust is checked as a model is put back: see
+`dbdl.model.trust`. What a model of scikit-learn holds is as safe as skops makes it.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from dbdl._archives import open_archive
 from dbdl._columns import Columns as Columns
 from dbdl._files import reason, write_atomically
+from dbdl.model.trust import RecordError
 
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
 TRUSTED_ROOMS = (
@@ -124,8 +128,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        Where there is no such file, it is cut off or damaged, it is no model file, it holds types
-        that are not trusted, or it was written by a newer major version of dbdl.
+        Where there is no such file, it is cut off or damaged, it is no model file, it would unpack
+        to far more than its size, it holds types that are not trusted or values that a model does
+        not have, or it was written by a newer major version of dbdl.
     """
     from skops import io as skops_io
 
@@ -143,6 +148,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = skops_io.loads(content, trusted=found)
     except ModelFileError:
         raise
+    except RecordError as error:
+        raise ModelFileError(
+            f"{name} was not loaded: {error}. It is damaged, or something else than "
+            "dbdl.persistence.save wrote it. Save the model again."
+        ) from error
     except Exception as error:  # a damaged description can fail in any way inside skops
         raise ModelFileError(
             f"{name} is damaged or no model file ({type(error).__name__}: {error}). "
@@ -207,8 +217,8 @@ def _with_notes(content: bytes, columns: Columns) -> bytes:
 def read_columns(path: str | os.PathLike[str]) -> Columns:
     """Return the names of the columns that the model in a file was fitted on."""
     try:
-        with zipfile.ZipFile(path) as file:
-            found = json.loads(file.read(COLUMNS_ENTRY))
+        with open(path, "rb") as file, open_archive(file) as archive:
+            found = json.loads(archive.read(COLUMNS_ENTRY))
             features = found["features"]
             names = None if features is None else tuple(features)
             return Columns(names, found["label"], found.get("roles"))
@@ -243,7 +253,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
 
 def _versions(content: bytes, name: str) -> dict[str, str]:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
+        with open_archive(io.BytesIO(content)) as file:
             if (damaged := file.testzip()) is not None:
                 raise zipfile.BadZipFile(f"{damaged} does not have its checksum")
             entries = file.namelist()

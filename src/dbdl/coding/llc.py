@@ -100,7 +100,8 @@ def codes_of_nearest(
         Numbers of the atoms, ascending.
     codes : ndarray of shape (n_samples, n_used), float64
     """
-    nearest = np.empty((len(X), n_used), dtype=np.int64)
+    # numbers of atoms from the start: where products are not finite, no atom is nearer than none
+    nearest = np.tile(np.arange(n_used), (len(X), 1))
     codes = np.empty((len(X), n_used))
     _code_rows(row_products(X, atoms), row_squares(X), gram, penalty, nearest, codes)
     return nearest, codes

@@ -7,7 +7,7 @@ import os
 import warnings
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,11 +30,20 @@ from dbdl.estimators._progress import CallbackSupportMixin
 from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
-from dbdl.learn.held_out import Coder
+from dbdl.learn.held_out import Coder, Rule
 from dbdl.learn.online import OnlineState, begin
-from dbdl.learn.resume import FitMemory, Identity, Keeper, deciding, fingerprint, open_keeper
+from dbdl.learn.resume import (
+    FitMemory,
+    FitSizes,
+    Identity,
+    Keeper,
+    deciding,
+    fingerprint,
+    open_keeper,
+)
 from dbdl.model.state import Floats
 from dbdl.model.statistics import SUM_ROWS
+from dbdl.model.trust import AtLeastOne, RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 
@@ -75,8 +84,34 @@ class DictionaryEstimator(
 ):
     """Base of the estimators: everything but what is learned from labels."""
 
+    _learned: ClassVar[tuple[str, ...]] = ("chains_", "online_", "_memory")
+
     chains_: list[Member]
     online_: OnlineState
+    n_nonzero_: AtLeastOne
+    selection_: Rule
+    path_average_: bool
+    _memory: FitMemory
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the chains, and what is remembered to go on from them."""
+        super()._check_fitted(scope)
+        self._check_attributes(scope, "chains_", "n_nonzero_", "selection_", "path_average_")
+        if not self.chains_:
+            raise RecordError("chains_ is empty")
+        dtypes = {chain.atoms.dtype for chain in self.chains_}
+        if len(dtypes) > 1:
+            raise RecordError(f"chains_ have atoms of several dtypes: {sorted(map(str, dtypes))}")
+        if "online_" in vars(self):
+            same_rows = Scope({"n_features": self.n_features_in_}, dtypes.pop())
+            self._check_attributes(same_rows, "online_")
+            if len(self.online_.chains) != len(self.chains_):
+                raise RecordError(
+                    f"online_ has {len(self.online_.chains)} chains, chains_ {len(self.chains_)}"
+                )
+        if "_memory" in vars(self):
+            self._check_attributes(Scope(), "_memory")
+        self._publish(self.chains_)
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
         """Rows as `RowEstimator` has them, or rows that are read in parts (to learn from)."""
@@ -137,16 +172,15 @@ class DictionaryEstimator(
                 "warm_start=True, but the fit before kept no states of its chains to go on from: "
                 "it had warm_start=False. Learning from the start.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
+        parameters = deciding(self.get_params(deep=False))
         identity = Identity(
-            type(self).__name__,
-            deciding(self.get_params(deep=False)),
-            fingerprint(X, class_of_row),
-            self._seed(),
+            type(self).__name__, parameters, fingerprint(X, class_of_row), self._seed()
         )
         keeper = open_keeper(
             identity,
+            FitSizes.of(X, class_of_row, parameters),
             seed_given=isinstance(self.random_state, Integral),
             memory=memory,
             path=self.checkpoint,
@@ -158,7 +192,7 @@ class DictionaryEstimator(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
                 "already: they stay as they are. Use warm_start=False to start again.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return keeper
 
@@ -184,7 +218,7 @@ class DictionaryEstimator(
                 "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
                 "fit does.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return begin(self._seed())
 

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO
 from dbdl.estimators._lazy import by_blocks
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.state import Floats
+from dbdl.model.trust import Length, Positive, RecordError, Scope
 from dbdl.rows.lazy import unit_rows as unit_rows
 
 ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
 
-class RowEstimator(BaseEstimator):
+class RowEstimator(CheckedEstimator):
     """Estimator of rows that may be scaled to unit norm: validation and the seed.
 
     Subclasses have the parameters ``normalize`` and ``random_state``.
     """
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the number of features and their names, where they have names."""
+        self._check_attributes(scope, "n_features_in_")
+        names = vars(self).get("feature_names_in_")
+        if names is not None and np.shape(names) != (scope.sizes["n_features"],):
+            raise RecordError(
+                f"feature_names_in_ has shape {np.shape(names)} for {scope.sizes['n_features']} "
+                "features"
+            )
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -56,7 +68,19 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
     `decision_function`.
     """
 
-    temperature_: float
+    classes_: Annotated[NDArray[Any], Length("n_classes")]
+    temperature_: Positive
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the classes: each once, in order."""
+        self._check_attributes(scope, "classes_")
+        try:
+            in_order = np.array_equal(np.unique(self.classes_), self.classes_)
+        except TypeError:  # of labels that have no order
+            in_order = False
+        if not in_order or not len(self.classes_):
+            raise RecordError(f"classes_ are not distinct and in order: {self.classes_}")
+        super()._check_fitted(scope)
 
     def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
         """Rows to learn from and their class numbers; sets ``classes_``."""

@@ -18,6 +18,7 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import FitProgress, with_callbacks
 from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
@@ -40,6 +41,7 @@ from dbdl.learn.online import (
 )
 from dbdl.learn.resume import Choice, Keeper
 from dbdl.model.state import Floats
+from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, in_memory
 from dbdl.sampler.run import Trace
 
@@ -217,6 +219,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         "noise_per_class": ["boolean"],
     }
 
+    held_out_: HeldOutChoice | None
+
     def __init__(
         self,
         *,
@@ -334,6 +338,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         }
         return cls(**{**settings, **overrides})
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
@@ -371,11 +376,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         task = replace(task, engine=engine)
         members = learn_ensemble(task, self._coder(), n_threads, progress, keeper)
         self.__dict__.pop("online_", None)
-        self._publish_members(members)
+        self._publish(members)
         self._remember(keeper)
         progress.end()
         return self
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
@@ -432,7 +438,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.classes_, self.online_ = all_classes, state
         place, priors = np.searchsorted(all_classes, state.labels), state.chains[0].priors
         never = priors.beta_a / (priors.beta_a + priors.beta_b)
-        self._publish_members([in_order(m, place, len(all_classes), never) for m in members])
+        self._publish([in_order(m, place, len(all_classes), never) for m in members])
         progress.end()
         return self
 
@@ -463,15 +469,23 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             self._use(coders, pooled)
         return task
 
-    def _publish_members(self, members: list[Member]) -> None:
+    def _publish(self, chains: list[Member]) -> None:
         """Set the fitted arrays."""
-        self._publish(members)
-        self.selection_probability_ = np.hstack([m.selection_probability for m in members])
-        label_atoms = np.concatenate([m.label_atoms for m in members]) / len(members)
+        super()._publish(chains)
+        self.selection_probability_ = np.hstack([m.selection_probability for m in chains])
+        label_atoms = np.concatenate([m.label_atoms for m in chains]) / len(chains)
         if len(self.classes_) == 2:
             label_atoms = label_atoms[:, 1:] - label_atoms[:, :1]
         self.label_atoms_ = label_atoms
-        self.trace_ = Trace.stack([m.trace for m in members])
+        self.trace_ = Trace.stack([m.trace for m in chains])
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check all that the chains need to score rows."""
+        scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
+        super()._check_fitted(scope)
+        self._check_attributes(scope.inner(), "temperature_", "held_out_")
+        if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
+            raise RecordError("online_ has labels that are not among classes_")
 
     def _choose(
         self,

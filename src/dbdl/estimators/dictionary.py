@@ -15,6 +15,7 @@ from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.draws import make_key
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import FitProgress, with_callbacks
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ensemble import (
     LabelSettings,
     Member,
@@ -25,6 +26,7 @@ from dbdl.learn.ensemble import (
 )
 from dbdl.learn.held_out import SELECTIONS
 from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
+from dbdl.model.trust import Scope
 from dbdl.rows.lazy import in_memory
 
 
@@ -149,6 +151,7 @@ random_state, verbose
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
@@ -195,6 +198,7 @@ random_state, verbose
         progress.end()
         return self
 
+    @whole_or_not_at_all
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
@@ -241,12 +245,23 @@ random_state, verbose
         progress.end()
         return self
 
-    def _publish_member(self, member: Member) -> None:
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the chain: one class, and no labels."""
+        scope.sizes.update(n_classes=1, n_labels=0)
+        super()._check_fitted(scope)
+
+    def _publish(self, chains: list[Member]) -> None:
         """Set the fitted arrays."""
+        super()._publish(chains)
+        self.selection_probability_ = chains[0].selection_probability[0]
+        self.trace_ = chains[0].trace
+
+    def _publish_member(self, member: Member) -> None:
+        """Set all that is fitted."""
         self._publish([member])
-        self.selection_probability_ = member.selection_probability[0]
-        self.trace_ = trace = member.trace
-        self.selection_, self.path_average_ = self.selection, False
+        trace = member.trace
+        rule: Any = self.selection
+        self.selection_, self.path_average_ = rule, False
         if self.n_nonzero == "auto":
             self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
         else:

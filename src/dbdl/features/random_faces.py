@@ -8,15 +8,18 @@ Extended YaleB on 504 directions and 165×120 crops of AR on 540.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dbdl._loaded import CheckedEstimator
+from dbdl.model.trust import Scope, reals
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 1
@@ -25,7 +28,7 @@ Floats = NDArray[np.floating[Any]]
 FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32]}
 
 
-class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Project rows on random directions of unit norm.
 
     Parameters
@@ -67,6 +70,10 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "random_state": ["random_state"],
     }
 
+    _learned: ClassVar[tuple[str, ...]] = ("components_",)
+
+    components_: Annotated[Floats, reals("n_components", "n_features", some=True)]
+
     def __init__(
         self,
         n_components: int = 504,
@@ -96,6 +103,10 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.components_ = _draw_directions(random, self.n_components, rows.shape[1], rows.dtype)
         self._n_features_out = self.n_components
         return self
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the directions."""
+        self._check_attributes(scope, "n_features_in_", "components_")
 
     def transform(self, X: ArrayLike) -> Floats:
         """Project rows.

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
@@ -28,10 +28,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._compile import kernel
+from dbdl._loaded import CheckedEstimator
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.coding.llc import codes_of_nearest
 from dbdl.features.dense_sift import DenseSIFT, LocalDescriptors
 from dbdl.features.images import ImageLike, check_images
+from dbdl.model.trust import Array, Scope
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 2
@@ -42,7 +44,7 @@ Coding = Literal["hard", "llc"]
 MOST_KMEANS_STEPS = 50
 
 
-class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Pool coded descriptors over the regions of a pyramid.
 
     Parameters
@@ -101,6 +103,12 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         "random_state": ["random_state"],
     }
 
+    _learned: ClassVar[tuple[str, ...]] = ("words_",)
+
+    words_: Annotated[
+        NDArray[np.float32], Array(("n_words", "n_entries"), (np.float32,), some=True)
+    ]
+
     def __init__(
         self,
         n_words: int = 1024,
@@ -150,11 +158,25 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         kmeans = KMeans(
             self.n_words, n_init=1, max_iter=MOST_KMEANS_STEPS, random_state=random
         ).fit(sample)
-        self.words_ = np.ascontiguousarray(kmeans.cluster_centers_, dtype=np.float32)
-        self._wide_words = self.words_.astype(np.float64)
-        self._gram = self._wide_words @ self._wide_words.T
-        self._n_features_out = self.n_words * sum(4**level for level in levels)
+        self._publish(np.ascontiguousarray(kmeans.cluster_centers_, dtype=np.float32), levels)
         return self
+
+    def _publish(self, words: NDArray[np.float32], levels: list[int]) -> None:
+        """Set what follows from the codebook."""
+        self.words_ = words
+        self._wide_words = words.astype(np.float64)
+        self._gram = self._wide_words @ self._wide_words.T
+        self._n_features_out = len(words) * sum(4**level for level in levels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: state[name] for name in state if name not in ("_wide_words", "_gram")}
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the codebook; what follows from it is found again."""
+        scope.sizes["n_words"] = self.n_words
+        self._check_attributes(scope, "words_")
+        self._publish(np.ascontiguousarray(self.words_), check_levels(self.levels))
 
     def transform(self, X: Sequence[ImageLike | LocalDescriptors]) -> NDArray[np.float32]:
         """Make one row of each image.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,10 @@ from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
 from dbdl.learn.held_out import Coder, Fold, HeldOutChoice, choose, stratified_folds
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.statistics import SUM_ROWS
+from dbdl.model.trust import Atoms, Count, reals
 from dbdl.rows.lazy import LazyRows, SomeRows
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import Snapshot, SweepRecord, Trace
@@ -101,24 +103,24 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Member:
+class Member(Record):
     """One chain of an ensemble, as published.
 
     Attributes
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
     selection_probability : ndarray of shape (n_classes, n_atoms)
-    label_atoms : ndarray of shape (n_atoms, n_classes)
+    label_atoms : ndarray of shape (n_atoms, n_classes), or (n_atoms, 0) without labels
     trace : Trace
     n_initial_atoms : int
         Atoms drawn at the start, copies included.
     """
 
-    atoms: Floats
-    selection_probability: NDArray[np.float64]
-    label_atoms: NDArray[np.float64]
+    atoms: Atoms
+    selection_probability: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms", least=0)]
+    label_atoms: Annotated[NDArray[np.float64], reals("n_atoms", "n_labels")]
     trace: Trace
-    n_initial_atoms: int
+    n_initial_atoms: Count
 
     @cached_property
     def gram(self) -> Floats:
@@ -130,10 +132,6 @@ class Member:
         """The same in float64, which the lasso needs."""
         wide = self.atoms.dtype == np.float64
         return self.gram if wide else gram_matrix(self.atoms.astype(np.float64))
-
-    def __getstate__(self) -> dict[str, Any]:
-        found_anew = ("gram", "wide_gram")
-        return {name: value for name, value in vars(self).items() if name not in found_anew}
 
     def encode(self, X: Floats, coder: Coder, backend: Backend) -> csr_matrix:
         """Codes of rows (n_samples, n_atoms)."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from scipy.special import softmax
 
 from dbdl.coding.omp import Selection
 from dbdl.draws import Key, Site, uniforms
+from dbdl.model.record import Record
+from dbdl.model.trust import AtLeastOne, Count, Length, Positive, reals
 
 Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -51,7 +53,7 @@ class Coder(NamedTuple):
     """
 
     selection: Rule
-    n_nonzero: int
+    n_nonzero: AtLeastOne
     path_average: bool = False
 
     @property
@@ -168,7 +170,7 @@ def to_probabilities(scores: Scores, sharpness: float) -> Scores:
 
 
 @dataclass(frozen=True)
-class HeldOutChoice:
+class HeldOutChoice(Record):
     """What the held-out rows said.
 
     Attributes
@@ -187,13 +189,18 @@ class HeldOutChoice:
         Inverse temperature for each coder.
     """
 
-    coders: tuple[Coder, ...]
-    accuracy: NDArray[np.float64]
-    log_loss: NDArray[np.float64]
-    best: int
-    sharpness: float
-    n_rows: int
-    every_sharpness: NDArray[np.float64]
+    coders: Annotated[tuple[Coder, ...], Length("n_coders")]
+    accuracy: Annotated[NDArray[np.float64], reals("n_coders")]
+    log_loss: Annotated[NDArray[np.float64], reals("n_coders")]
+    best: Count
+    sharpness: Positive
+    n_rows: Count
+    every_sharpness: Annotated[NDArray[np.float64], reals("n_coders", least=0)]
+
+    def faults(self) -> Iterator[str]:
+        """Say where the best coder is not one of them."""
+        if self.best >= len(self.coders):
+            yield f"best is {self.best}, but there are {len(self.coders)} coders"
 
     @property
     def coder(self) -> Coder:

@@ -11,8 +11,9 @@ that all rows together hardly inform, are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,11 @@ from dbdl.learn.ensemble import (
 )
 from dbdl.learn.held_out import Coder, HeldOutChoice, choose
 from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.record import Record
 from dbdl.model.ridge import scaled_ridge
 from dbdl.model.state import Floats, Parameters, State
 from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums
+from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, whole
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SweepRecord
@@ -64,12 +67,14 @@ LEAST_SWEEPS = 3
 TURNOVER = 0.1
 #: What earlier batches said of the coders counts so much after a batch.
 SAID_BEFORE = 0.5
+#: Rows that can be numbered.
+MOST_ROWS = 2**53
 #: New rows that have to be scored at least to choose a coder again.
 LEAST_SCORED = 20
 
 
 @dataclass(frozen=True)
-class OnlineChain:
+class OnlineChain(Record):
     """What a chain remembers.
 
     Attributes
@@ -92,16 +97,27 @@ class OnlineChain:
     """
 
     parameters: Parameters
-    sweep: int
+    sweep: Count
     priors: Priors
     label_sums: AtomSums | None
     dictionary: Dictionary
-    n_offered: int
-    n_births: int
+    n_offered: Count
+    n_births: AtLeastOne
+
+    def faults(self) -> Iterator[str]:
+        """Say what is missing, or not of these classes and births."""
+        if self.priors.seen is None or not isinstance(self.priors.atoms.precision, np.ndarray):
+            yield "priors do not hold the sums over the rows seen"
+        n_classes = len(self.parameters.noise_precision)
+        if self.label_sums is not None and self.label_sums.cross.shape[1] != n_classes:
+            n_columns = self.label_sums.cross.shape[1]
+            yield f"label_sums.cross has {n_columns} columns for {n_classes} classes"
+        if self.parameters.births[-1] >= self.n_births:
+            yield f"an atom has birth {self.parameters.births[-1]} of {self.n_births} births"
 
 
 @dataclass(frozen=True)
-class OnlineState:
+class OnlineState(Record):
     """What an ensemble remembers.
 
     Attributes
@@ -120,13 +136,24 @@ class OnlineState:
     chains : list of OnlineChain
     """
 
-    seed: int
-    labels: NDArray
-    first_row: NDArray[np.int64]
-    n_rows: int
-    n_numbers: int
-    square: float
+    seed: Count
+    labels: Annotated[NDArray, Length("n_classes")]
+    first_row: Annotated[NDArray[np.int64], whole("n_classes")]
+    n_rows: Annotated[int, Number(least=1, most=MOST_ROWS)]
+    n_numbers: Annotated[int, Number(least=1, most=MOST_ROWS)]
+    square: NotNegative
     chains: list[OnlineChain]
+
+    def faults(self) -> Iterator[str]:
+        """Say where rows, classes and chains are not numbered as they have to be."""
+        if self.n_numbers % PLACES_OF_A_DRAW or self.n_numbers < self.n_rows:
+            yield f"n_numbers is {self.n_numbers} for {self.n_rows} rows"
+        if self.first_row.max(initial=0) >= self.n_numbers:
+            yield f"first_row has the number {self.first_row.max()} of {self.n_numbers}"
+        if self.labels.ndim != 1 or len(set(self.labels.tolist())) != len(self.labels):
+            yield "labels are not distinct"
+        if not len(self.labels) or not self.chains:
+            yield "labels or chains are missing"
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._files import UNFINISHED, checked_path, reason
 from dbdl._threads import block_slices
-from dbdl.learn.ensemble import PILOT_SWEEPS, Member
+from dbdl.learn.ensemble import LABEL_WEIGHTS, PILOT_SWEEPS, Member
 from dbdl.learn.held_out import Coder, HeldOutChoice
+from dbdl.model.record import Record
 from dbdl.model.statistics import SUM_ROWS
+from dbdl.model.trust import Count, Number, RecordError, Scope, check
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.checkpoint import (
     CheckpointError,
@@ -82,7 +84,7 @@ def join_fingerprints(blocks: Iterable[bytes]) -> str:
 
 
 @dataclass(frozen=True)
-class Identity:
+class Identity(Record):
     """All that decides the result of a fit.
 
     Attributes
@@ -99,7 +101,12 @@ class Identity:
     estimator: str
     parameters: dict[str, Any]
     data: str
-    seed: int
+    seed: Count
+
+    def faults(self) -> Iterator[str]:
+        """Say where a parameter is missing that decides whether chains may go on."""
+        if type(self.parameters.get("n_sweeps")) is not int:
+            yield f"n_sweeps is {self.parameters.get('n_sweeps')!r}, expected a whole number"
 
     @property
     def n_sweeps(self) -> int:
@@ -150,10 +157,10 @@ def differences(old: Identity, new: Identity) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Record):
     """What the held-out rows chose: the number of the task, and the coder (None: no rows)."""
 
-    task: int
+    task: Annotated[int, Number(least=0, most=len(LABEL_WEIGHTS) - 1)]
     held_out: HeldOutChoice | None
 
 
@@ -221,14 +228,13 @@ class CheckpointFolder:
         if not path.exists():
             return None
         about, arrays = self._read(path, "fit")
-        choice = None
-        if about["chosen"] is not None:
-            held_out = about["chosen"]["held_out"]
-            if held_out is not None:
-                coders = tuple(Coder(*coder) for coder in held_out["coders"])
-                held_out = HeldOutChoice(**{**held_out, **arrays, "coders": coders})
-            choice = Choice(about["chosen"]["task"], held_out)
-        return Identity(**about["identity"]), choice
+        with _not_as_written(path):
+            identity, choice = Identity(**about["identity"]), None
+            check(Identity, identity, "identity")
+            if about["chosen"] is not None:
+                choice = _choice(about["chosen"], arrays)
+                check(Choice, choice, "choice")
+        return identity, choice
 
     def write_fit(self, identity: Identity, choice: Choice | None) -> None:
         """Write what the fit is of and what was chosen."""
@@ -251,16 +257,18 @@ class CheckpointFolder:
             with _what_to_do():
                 check_archive(path)
 
-    def read_chain(self, number: int, key: str) -> KeptChain | None:
+    def read_chain(self, number: int, key: str, fit: FitSizes | None = None) -> KeptChain | None:
         """Return what is kept of a chain of the fit with this key; None if nothing is."""
         path = self.chain_path(number)
         if not path.exists():
             return None
         about, arrays = self._read(path, "chain")
-        if (about["fit"], about["number"]) != (key, number):
+        if (about.get("fit"), about.get("number")) != (key, number):
             raise CheckpointError(f"{path} belongs to another fit or chain. {WHAT_TO_DO}")
-        snapshot = from_arrays(Snapshot, arrays, "snapshot.")
-        member = from_arrays(Member, arrays, "member.") if about["finished"] else None
+        with _not_as_written(path):
+            own = (None, None) if fit is None else (fit.of_snapshots(), fit.of_members())
+            snapshot = from_arrays(Snapshot, arrays, "snapshot.", own[0])
+            member = from_arrays(Member, arrays, "member.", own[1]) if about["finished"] else None
         self._last_sweep[number] = snapshot.sweep
         return KeptChain(snapshot, member)
 
@@ -304,6 +312,26 @@ class CheckpointFolder:
             ) from error
 
 
+def _choice(chosen: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Choice:
+    held_out = chosen["held_out"]
+    if held_out is not None:
+        coders = tuple(Coder(*coder) for coder in held_out["coders"])
+        held_out = HeldOutChoice(**{**held_out, **arrays, "coders": coders})
+    return Choice(chosen["task"], held_out)
+
+
+@contextmanager
+def _not_as_written(path: Path) -> Iterator[None]:
+    """Say which file holds something else than what is written there."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        fault = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise CheckpointError(
+            f"{path} is damaged, or something else than dbdl wrote it: {fault}. {WHAT_TO_DO}"
+        ) from error
+
+
 @contextmanager
 def _what_to_do() -> Iterator[None]:
     """Say what to do about a file that cannot be read."""
@@ -323,12 +351,61 @@ def _own_version() -> str:
 
 
 @dataclass(frozen=True)
-class FitMemory:
+class FitMemory(Record):
     """What a fit with ``warm_start`` remembers of itself: the chains' last states."""
 
     identity: Identity
     choice: Choice | None
     snapshots: tuple[Snapshot, ...]
+
+
+@dataclass(frozen=True)
+class FitSizes:
+    """Sizes of a fit, which what is kept of its chains has to have.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_classes : int
+    dtype : dtype
+        Of the rows.
+    n_labels, n_appended : int
+        Columns of the label atoms, and columns appended to the rows.
+    """
+
+    n_samples: int
+    n_features: int
+    n_classes: int
+    dtype: np.dtype[Any]
+    n_labels: int
+    n_appended: int
+
+    @classmethod
+    def of(cls, X: Any, class_of_row: NDArray[np.int64], parameters: Mapping[str, Any]) -> FitSizes:
+        """Sizes of a fit on rows with these parameters."""
+        n_classes, kind = int(class_of_row.max()) + 1, parameters.get("classifier")
+        n_labels = 0 if kind is None else n_classes
+        n_appended = n_classes if kind == "joint" else 0
+        n_samples, n_features = X.shape
+        dtype = np.dtype(X.dtype)
+        return cls(n_samples, n_features, n_classes, dtype, n_labels, n_appended)
+
+    def of_snapshots(self) -> Scope:
+        """Return what the snapshots of chains have to fit."""
+        sizes = {
+            "n_samples": self.n_samples,
+            "n_features": self.n_features + self.n_appended,
+            "n_classes": self.n_classes,
+        }
+        return Scope(sizes, self.dtype)
+
+    def of_members(self) -> Scope:
+        """Return what published chains have to fit."""
+        sizes = {
+            "n_features": self.n_features,
+            "n_classes": self.n_classes,
+            "n_labels": self.n_labels,
+        }
+        return Scope(sizes, self.dtype)
 
 
 @dataclass
@@ -347,6 +424,7 @@ class Keeper:
         Last ones of the chains.
     in_memory : bool
         Whether to keep snapshots there.
+    sizes : FitSizes
     """
 
     identity: Identity
@@ -355,6 +433,7 @@ class Keeper:
     folder: CheckpointFolder | None
     snapshots: dict[int, Snapshot]
     in_memory: bool
+    sizes: FitSizes
 
     @property
     def is_ahead(self) -> bool:
@@ -371,10 +450,15 @@ class Keeper:
         """Return the keeper of one chain, with what is kept of it."""
         kept = None
         if self.folder is not None:
-            kept = self.folder.read_chain(number, self.identity.key())
+            kept = self.folder.read_chain(number, self.identity.key(), self.sizes)
         snapshot = self.snapshots.get(number)
         if kept is None or (snapshot is not None and snapshot.sweep > kept.snapshot.sweep):
             return ChainKeeper(self, number, snapshot, None)
+        if kept.snapshot.sweep > self.identity.n_sweeps:
+            raise CheckpointError(
+                f"{self.folder.chain_path(number)} is of {kept.snapshot.sweep} sweeps, more than "  # type: ignore[union-attr]
+                f"the {self.identity.n_sweeps} of the fit. {WHAT_TO_DO}"
+            )
         self.remember(number, kept.snapshot)
         # A member of fewer sweeps was published before the fit was asked to go on.
         ended = kept.snapshot.sweep == self.identity.n_sweeps
@@ -435,6 +519,7 @@ class ChainKeeper:
 
 def open_keeper(
     identity: Identity,
+    sizes: FitSizes,
     *,
     seed_given: bool,
     memory: FitMemory | None,
@@ -448,6 +533,8 @@ def open_keeper(
     ----------
     identity : Identity
         Of the fit to come.
+    sizes : FitSizes
+        Of its data.
     seed_given : bool
         False takes the seed of an earlier fit in place of the one in ``identity``.
     memory : FitMemory or None
@@ -474,29 +561,43 @@ def open_keeper(
                 f"{'; '.join(found)}. Only n_sweeps may grow. Use warm_start=False to start again."
             )
         ahead = memory.identity.n_sweeps > identity.n_sweeps
+        _check_memory(memory, sizes)
         if ahead or _may_grow(memory.identity, identity):
             snapshots = dict(enumerate(memory.snapshots))
         if ahead or _same_pilots(memory.identity, identity):
-            choice = memory.choice
+            choice = _among_tasks(memory.choice, identity)
         if ahead:
-            return Keeper(identity, choice, every, None, snapshots, warm_start)
+            return Keeper(identity, choice, every, None, snapshots, warm_start, sizes)
     if path is None:
-        return Keeper(identity, choice, every, None, snapshots, warm_start)
+        return Keeper(identity, choice, every, None, snapshots, warm_start, sizes)
     folder = CheckpointFolder(path)
     stored = folder.read_fit()
     if stored is None:
         folder.write_fit(identity, choice)
-        return Keeper(identity, choice, every, folder, snapshots, warm_start)
+        return Keeper(identity, choice, every, folder, snapshots, warm_start, sizes)
     old, stored_choice = stored
     identity = _same_seed(identity, old, seed_given or memory is not None)
     grown = warm_start and _may_grow(old, identity)
     if found := differences(_with_sweeps(old, identity) if grown else old, identity):
         raise CheckpointError(f"{folder.path} is of another fit: {'; '.join(found)}. {WHAT_TO_DO}")
     folder.check_chains()
-    choice = (stored_choice if _same_pilots(old, identity) else None) or choice
+    if _same_pilots(old, identity):
+        choice = _among_tasks(stored_choice, identity) or choice
     if old != identity:
         folder.write_fit(identity, choice)
-    return Keeper(identity, choice, every, folder, snapshots, warm_start)
+    return Keeper(identity, choice, every, folder, snapshots, warm_start, sizes)
+
+
+def _check_memory(memory: FitMemory, sizes: FitSizes) -> None:
+    """Refuse snapshots that do not fit the data: a model may come from a file."""
+    try:
+        for number, snapshot in enumerate(memory.snapshots):
+            check(Snapshot, snapshot, f"snapshot {number}", sizes.of_snapshots())
+    except RecordError as error:
+        raise ValueError(
+            "warm_start=True goes on from the states that the model remembers, but these do not "
+            f"fit the data: {error}. Use warm_start=False to start again."
+        ) from error
 
 
 def _same_seed(new: Identity, old: Identity, seed_given: bool) -> Identity:
@@ -514,6 +615,16 @@ def _same_pilots(old: Identity, new: Identity) -> bool:
 
 def _may_grow(old: Identity, new: Identity) -> bool:
     """Whether chains may go on. They may not where they depend on what pilot chains choose."""
-    parameters = old.parameters
-    weight_chosen = parameters.get("classifier") == "joint" and parameters["label_weight"] == "auto"
-    return old.n_sweeps <= new.n_sweeps and (not weight_chosen or _same_pilots(old, new))
+    return old.n_sweeps <= new.n_sweeps and (not _chooses_weight(old) or _same_pilots(old, new))
+
+
+def _chooses_weight(identity: Identity) -> bool:
+    """Whether the weight of the labels is chosen: the task by its number."""
+    parameters = identity.parameters
+    return parameters.get("classifier") == "joint" and parameters.get("label_weight") == "auto"
+
+
+def _among_tasks(choice: Choice | None, identity: Identity) -> Choice | None:
+    """Return the choice if it is of a task that there is."""
+    n_tasks = len(LABEL_WEIGHTS) if _chooses_weight(identity) else 1
+    return choice if choice is not None and choice.task < n_tasks else None

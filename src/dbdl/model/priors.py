@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
+from dbdl.model.record import Record
 from dbdl.model.statistics import SeenSums, UsageSums
+from dbdl.model.trust import Number, Positive, reals
 
 Floats = NDArray[np.floating[Any]]
 
@@ -23,7 +26,7 @@ class PriorTerms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AtomPrior:
+class AtomPrior(Record):
     """Gaussian prior of all atoms together: a joint precision and a natural mean.
 
     The paper's prior, each atom from N(0, I / atom_precision), is ``AtomPrior(atom_precision)``.
@@ -37,8 +40,8 @@ class AtomPrior:
         Precision times mean; None stands for zero.
     """
 
-    precision: float | Floats
-    natural_mean: Floats | None = None
+    precision: Positive | Annotated[Floats, reals("n_atoms", "n_atoms")]
+    natural_mean: Annotated[Floats, reals("n_atoms", "n_features")] | None = None
 
     @cached_property
     def terms(self) -> PriorTerms:
@@ -49,9 +52,6 @@ class AtomPrior:
             return PriorTerms(determinant, 0.0)
         half = solve_triangular(factor, self.natural_mean, lower=True, check_finite=False)
         return PriorTerms(determinant, float(np.vdot(half, half)))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"precision": self.precision, "natural_mean": self.natural_mean}
 
     def grow(self, n_new: int, precision: float) -> AtomPrior:
         """Prior of these atoms and, behind them, of new ones from N(0, I / precision)."""
@@ -93,7 +93,7 @@ class AtomPrior:
 
 
 @dataclass(frozen=True)
-class Priors:
+class Priors(Record):
     """Every number the model starts from; the paper's symbol in brackets.
 
     Attributes
@@ -114,13 +114,13 @@ class Priors:
         drawn given all rows. (What they say of the atoms is in ``atoms``.)
     """
 
-    usage_a: float
-    usage_b: float
-    n_atoms: int
-    strength_shape: float = 1e-6
-    strength_rate: float = 1e-6
-    noise_shape: float = 1e-6
-    noise_rate: float = 1e-6
+    usage_a: Positive
+    usage_b: Positive
+    n_atoms: Annotated[int, Number(least=2, most=2**31 - 1)]
+    strength_shape: Positive = 1e-6
+    strength_rate: Positive = 1e-6
+    noise_shape: Positive = 1e-6
+    noise_rate: Positive = 1e-6
     atoms: AtomPrior = field(default_factory=lambda: AtomPrior(1.0))
     seen: SeenSums | None = None
 
@@ -131,7 +131,7 @@ class Priors:
                 "second parameter b_o (K - 1) / K of its Beta prior is 0"
             )
         for name, value in vars(self).items():
-            if name not in ("atoms", "seen") and not (np.isfinite(value) and value > 0):
+            if name not in ("atoms", "seen") and not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
     @property

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
 
-class ArrayRecord:
+
+class Record:
+    """A dataclass whose state is its fields: what it caches is neither written nor read."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in self._names() if name in vars(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        names = self._names()
+        self.__dict__.update({name: value for name, value in state.items() if name in names})
+
+    def _names(self) -> list[str]:
+        return [field.name for field in fields(self)]  # type: ignore[arg-type]
+
+
+class ArrayRecord(Record):
     """A record that knows how much memory its arrays take: a cluster moves what is light."""
 
     def __sizeof__(self) -> int:

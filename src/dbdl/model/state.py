@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import ArrayRecord
+from dbdl.model.trust import Array, Atoms, of_rows, reals, whole
 
 Floats = NDArray[np.floating[Any]]
 
@@ -28,14 +30,26 @@ class Codes(ArrayRecord):
     strength : ndarray of shape (n_nonzero,)
     """
 
-    row_start: NDArray[np.int64]
-    atom: NDArray[np.int32]
-    strength: Floats
+    row_start: Annotated[NDArray[np.int64], Array(("n_samples+1",), (np.int64,), least=0)]
+    atom: Annotated[NDArray[np.int32], Array(("n_used",), (np.int32,), least=0, below="n_atoms")]
+    strength: Annotated[Floats, of_rows("n_used")]
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return len(self.row_start) - 1
+
+    def faults(self) -> Iterator[str]:
+        """Say where rows are not listed one after the other, each atom once."""
+        if self.row_start[0] != 0 or self.row_start[-1] != len(self.atom):
+            yield f"row_start does not lead from 0 to the {len(self.atom)} entries of atom"
+        elif (self.row_start[1:] < self.row_start[:-1]).any():
+            yield "row_start is not ascending"
+        else:
+            first = np.zeros(len(self.atom) + 1, dtype=bool)
+            first[self.row_start] = True
+            if not (first[1:-1] | (self.atom[1:] > self.atom[:-1])).all():
+                yield "atom is not ascending within each row"
 
     def to_dense(self, n_atoms: int) -> Floats:
         """Return the codes as a dense array (n_samples, n_atoms): for small problems and tests."""
@@ -79,11 +93,11 @@ class Parameters(ArrayRecord):
         Number given to each atom when it was born: the address of its random draws.
     """
 
-    atoms: Floats
-    selection_logit: NDArray[np.float64]
-    strength_precision: NDArray[np.float64]
-    noise_precision: NDArray[np.float64]
-    births: NDArray[np.int64]
+    atoms: Atoms
+    selection_logit: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms")]
+    strength_precision: Annotated[NDArray[np.float64], reals("n_classes", least=0)]
+    noise_precision: Annotated[NDArray[np.float64], reals("n_classes", least=0)]
+    births: Annotated[NDArray[np.int64], whole("n_atoms", ascending=True)]
 
     @property
     def n_atoms(self) -> int:

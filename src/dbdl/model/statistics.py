@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import ArrayRecord
+from dbdl.model.trust import counts, reals
 
 Floats = NDArray[np.floating[Any]]
 Numbers = NDArray[Any]
@@ -35,8 +36,8 @@ class AtomSums(_Addable):
         codes.T @ weight @ X
     """
 
-    gram: Floats
-    cross: Floats
+    gram: Annotated[Floats, reals("n_atoms", "n_atoms")]
+    cross: Annotated[Floats, reals("n_atoms", "n_targets")]
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,12 @@ class SeenSums(_Addable):
         Squared residuals of the class's rows, over the atoms as they were then.
     """
 
-    n_rows: Numbers
-    count: Numbers
-    energy: Floats
-    n_strengths: Numbers
-    strength_square: Floats
-    residual_square: Floats
+    n_rows: Annotated[Numbers, counts("n_classes")]
+    count: Annotated[Numbers, counts("n_classes", "n_atoms")]
+    energy: Annotated[Floats, counts("n_atoms")]
+    n_strengths: Annotated[Numbers, counts("n_classes")]
+    strength_square: Annotated[Floats, counts("n_classes")]
+    residual_square: Annotated[Floats, counts("n_classes")]
 
     @staticmethod
     def none(n_classes: int, n_atoms: int) -> SeenSums:

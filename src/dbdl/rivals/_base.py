@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.draws import make_key
 from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.model.state import Floats
+from dbdl.model.trust import RecordError, Scope, check
 
 Classes = NDArray[np.int64]
 
@@ -77,6 +79,7 @@ class RivalClassifier(ScoreClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = RIVAL_CONSTRAINTS
     #: Told apart by class residuals: in few dimensions the atoms of every class span all rows.
     _needs_many_features: ClassVar[bool] = False
+    _learned: ClassVar[tuple[str, ...]] = ("model_",)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -89,11 +92,30 @@ class RivalClassifier(ScoreClassifier):
     ) -> Model:
         """Learn from rows and class numbers; every class has a row."""
 
+    def _publish(self, model: Model) -> None:
+        """Set what follows from the model."""
+        self.model_ = model
+        self.atoms_ = self.components_ = model.atoms
+        self.n_atoms_ = len(self.atoms_)
+        self.objective_ = model.objective
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the model, which says in its fields what it has to be."""
+        super()._check_fitted(scope)
+        kind = get_type_hints(type(self)._learn)["return"]
+        if not isinstance(self.model_, kind):
+            raise RecordError(f"model_ is a {type(self.model_).__name__}, expected {kind.__name__}")
+        check(type(self.model_), self.model_, "model_", scope)
+        if "temperature_" in vars(self):
+            self._check_attributes(scope, "temperature_")
+        self._publish(self.model_)
+
     def _own_settings(self) -> dict[str, Any]:
         """Return the parameters that only this method has, by name."""
         parameters = self.get_params(deep=False)
         return {name: v for name, v in parameters.items() if name not in RIVAL_CONSTRAINTS}
 
+    @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from labelled rows.
@@ -116,10 +138,7 @@ class RivalClassifier(ScoreClassifier):
             with single_threaded_blas():
                 return self._learn(X, class_of_row, n_classes, seed, n_threads)
 
-        self.model_ = learn(rows, class_of_row)
-        self.atoms_ = self.components_ = self.model_.atoms
-        self.n_atoms_ = len(self.atoms_)
-        self.objective_ = self.model_.objective
+        self._publish(learn(rows, class_of_row))
         if self.calibrate:
             self.temperature_ = fit_temperature(learn, rows, class_of_row, seed, n_threads)
         return self

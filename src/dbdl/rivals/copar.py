@@ -12,7 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.coding.fista import FistaResult
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import AtomBlock, AtomBlocks, Atoms, NotNegative, Objective
 from dbdl.rivals._atoms import Start, choose_atoms, pairwise_overlap, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import (
@@ -27,15 +29,15 @@ Rule = Literal["local", "global"]
 
 
 @dataclass(frozen=True)
-class CoparModel:
+class CoparModel(Record):
     """Atoms of every class, one block each, and the shared atoms after them."""
 
-    atoms: Floats
-    blocks: tuple[slice, ...]
-    shared: slice
+    atoms: Atoms
+    blocks: AtomBlocks
+    shared: AtomBlock
     rule: Rule
-    test_penalty: float
-    objective: NDArray[np.float64]
+    test_penalty: NotNegative
+    objective: Objective
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the loss of each class under the rule."""

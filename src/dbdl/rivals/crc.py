@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from dbdl.model.record import Record
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
+from dbdl.model.trust import Atoms, ClassOfAtom, NClasses, Objective, Projection
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import squared_class_residuals
 
@@ -20,14 +22,14 @@ SMALLEST_NORM = 1e-12
 
 
 @dataclass(frozen=True)
-class CRCModel:
+class CRCModel(Record):
     """Training rows, and the matrix that turns a row into its code."""
 
-    atoms: Floats
-    class_of_atom: Classes
-    n_classes: int
-    projection: Floats  # (n_features, n_atoms)
-    objective: NDArray[np.float64]
+    atoms: Atoms
+    class_of_atom: ClassOfAtom
+    n_classes: NClasses
+    projection: Projection  # (n_features, n_atoms)
+    objective: Objective
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the class residual over the norm of the class's part of the code."""

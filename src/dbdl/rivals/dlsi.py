@@ -12,20 +12,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import AtomBlocks, Atoms, NotNegative, Objective
 from dbdl.rivals._atoms import Start, pairwise_overlap, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import lasso_loss, total_square
 
 
 @dataclass(frozen=True)
-class DLSIModel:
+class DLSIModel(Record):
     """Atoms of every class, one block each."""
 
-    atoms: Floats
-    blocks: tuple[slice, ...]
-    penalty: float
-    objective: NDArray[np.float64]
+    atoms: Atoms
+    blocks: AtomBlocks
+    penalty: NotNegative
+    objective: Objective
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the least loss over the atoms of each class."""

@@ -12,8 +12,10 @@ from sklearn.utils._param_validation import Interval
 
 from dbdl._threads import run_blocks
 from dbdl.estimators._rows import unit_rows
+from dbdl.model.record import Record
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
+from dbdl.model.trust import Atoms, ClassOfAtom, NClasses, Objective, Projection
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import squared_class_residuals
 
@@ -24,14 +26,14 @@ ATOM_PASSES = 2
 
 
 @dataclass(frozen=True)
-class DPLModel:
+class DPLModel(Record):
     """Atoms to build rows from, and projections to code rows with, class by class."""
 
-    atoms: Floats
-    projection: Floats  # (n_features, n_atoms)
-    class_of_atom: Classes
-    n_classes: int
-    objective: NDArray[np.float64]
+    atoms: Atoms
+    projection: Projection  # (n_features, n_atoms)
+    class_of_atom: ClassOfAtom
+    n_classes: NClasses
+    objective: Objective
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the norm of what each class's pair leaves of the row."""

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import block_slices, run_blocks
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import AtomBlocks, Atoms, ByClass, NotNegative, Objective
 from dbdl.rivals._atoms import Start, start_atoms, update_atoms
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 from dbdl.rivals._class_codes import (
@@ -35,16 +37,16 @@ MEAN_WEIGHT = {"global": 0.5, "local": 0.005}
 
 
 @dataclass(frozen=True)
-class FDDLModel:
+class FDDLModel(Record):
     """Atoms of every class, one block each, and the mean codes of the classes."""
 
-    atoms: Floats
-    blocks: tuple[slice, ...]
-    mean_codes: Floats  # (n_classes, n_atoms)
+    atoms: Atoms
+    blocks: AtomBlocks
+    mean_codes: ByClass  # (n_classes, n_atoms)
     rule: Rule
-    test_penalty: float
-    mean_weight: float
-    objective: NDArray[np.float64]
+    test_penalty: NotNegative
+    mean_weight: NotNegative
+    objective: Objective
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Minus the loss of each class under the rule."""

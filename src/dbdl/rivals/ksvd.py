@@ -19,9 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
 from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ksvd import LEAST_USE, SAME_ATOM, Update, code_rows, distinct_rows, learn_ksvd
 from dbdl.learn.labels import ridge_label_atoms
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import AtLeastOne, Atoms, LabelAtoms, Objective, Scope
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
 #: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
@@ -72,7 +75,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class KSVDModel:
+class KSVDModel(Record):
     """Atoms, and the linear map from codes to scores.
 
     Attributes
@@ -87,19 +90,16 @@ class KSVDModel:
     objective : ndarray of shape (n_iterations,)
     """
 
-    atoms: Floats
-    label_atoms: NDArray[np.float64]
-    n_nonzero: int
+    atoms: Atoms
+    label_atoms: LabelAtoms
+    n_nonzero: AtLeastOne
     selection: Selection
-    objective: NDArray[np.float64]
+    objective: Objective
 
     @cached_property
     def gram(self) -> Floats:
         """Inner products of the atoms, found once for all queries."""
         return gram_matrix(self.atoms)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "gram"}
 
     def encode(self, X: Floats, n_threads: int = 1) -> csr_matrix:
         """Codes of rows (n_samples, n_atoms)."""
@@ -230,6 +230,11 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         "random_state": ["random_state"],
     }
 
+    _learned: ClassVar[tuple[str, ...]] = ("atoms_",)
+
+    atoms_: Atoms
+    n_nonzero_: AtLeastOne
+
     def __init__(
         self,
         n_atoms: int = 100,
@@ -255,6 +260,7 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn a dictionary.
@@ -275,11 +281,21 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         warn_if_clipped(self.n_nonzero, *start.shape)
         n_threads = resolve_n_jobs(self.n_jobs)
         learning = Learning.of(self, rows.shape[1])
-        self.atoms_, _, self.objective_ = run_ksvd(rows, start, learning, n_threads)
-        self.components_ = self.atoms_
-        self.n_atoms_ = self._n_features_out = len(self.atoms_)
+        atoms, _, self.objective_ = run_ksvd(rows, start, learning, n_threads)
+        self._publish(atoms)
         self.n_nonzero_ = min(learning.n_nonzero, *self.atoms_.shape)
         return self
+
+    def _publish(self, atoms: Floats) -> None:
+        """Set what follows from the atoms."""
+        self.atoms_ = self.components_ = atoms
+        self.n_atoms_ = self._n_features_out = len(atoms)
+
+    def _check_fitted(self, scope: Scope) -> None:
+        """Check the atoms and the length of codes."""
+        super()._check_fitted(scope)
+        self._check_attributes(scope, "atoms_", "n_nonzero_")
+        self._publish(self.atoms_)
 
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Sparse codes of rows over the atoms.

@@ -24,6 +24,7 @@ from dbdl.coding.omp import Selection
 from dbdl.learn.ksvd import Update
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
+from dbdl.model.trust import ClassOfAtom, LabelAtoms
 from dbdl.rivals._base import Classes
 from dbdl.rivals.dksvd import learn_class_atoms, learn_joint_atoms
 from dbdl.rivals.ksvd import LABELLED_CONSTRAINTS, KSVDModel, LabelledKSVD, Learning
@@ -43,8 +44,8 @@ class LCKSVDModel(KSVDModel):
         Class to which each atom is assigned.
     """
 
-    joint_label_atoms: NDArray[np.float64]
-    class_of_atom: Classes
+    joint_label_atoms: LabelAtoms
+    class_of_atom: ClassOfAtom
 
     @property
     def consistency_atoms(self) -> NDArray[np.float64]:

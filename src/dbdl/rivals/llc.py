@@ -13,21 +13,23 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from dbdl._threads import run_blocks
 from dbdl.coding.llc import llc
 from dbdl.learn.labels import one_hot, ridge_label_atoms
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import AtLeastOne, Atoms, LabelAtoms, Objective, Positive
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
 Codebook = Literal["class", "all"]
 
 
 @dataclass(frozen=True)
-class LLCModel:
+class LLCModel(Record):
     """Codebook, how to code a row over it, and label atoms."""
 
-    atoms: Floats
-    label_atoms: NDArray[np.float64]
-    n_nonzero: int
-    locality: float
-    objective: NDArray[np.float64]
+    atoms: Atoms
+    label_atoms: LabelAtoms
+    n_nonzero: AtLeastOne
+    locality: Positive
+    objective: Objective
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Codes times label atoms."""

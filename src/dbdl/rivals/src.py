@@ -17,32 +17,35 @@ from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, encode, gram_matrix
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import AtLeastOne, Atoms, ClassOfAtom, NClasses, NotNegative, Objective
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
 Coding = Literal["lasso", "omp"]
 
 
 @dataclass(frozen=True)
-class SRCModel:
-    """Training rows with their Gram matrix, which all queries share, and how to code a row."""
+class SRCModel(Record):
+    """Training rows, and how to code a row."""
 
-    atoms: Floats
-    class_of_atom: Classes
-    n_classes: int
-    gram: Floats  # float64 for the lasso
+    atoms: Atoms
+    class_of_atom: ClassOfAtom
+    n_classes: NClasses
     coder: Coding
-    tolerance: float
-    n_nonzero: int
-    objective: NDArray[np.float64]
+    tolerance: NotNegative
+    n_nonzero: AtLeastOne
+    objective: Objective
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Inner products of the rows, found once for all queries; in float64 for the lasso."""
+        return rows_gram(self.atoms, self.coder)
 
     @cached_property
     def factor(self) -> SharedFactor | None:
         """For queries that the rows cannot meet; found once for all of them."""
         return SharedFactor.of(self.gram, self.atoms.shape[1])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "factor"}
 
     def code(self, X: Floats, n_threads: int = 1) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows."""
@@ -70,6 +73,11 @@ class SRCModel:
             self.n_classes,
             n_threads,
         )
+
+
+def rows_gram(rows: Floats, coder: Coding, n_threads: int = 1) -> Floats:
+    """Inner products of rows in the dtype that the coder needs, (n_rows, n_rows)."""
+    return gram_matrix(rows.astype(np.float64) if coder == "lasso" else rows, n_threads)
 
 
 def sparse_class_residuals(
@@ -155,11 +163,9 @@ def learn_src(
     n_threads: int = 1,
 ) -> SRCModel:
     """Keep the rows, and compute their Gram matrix once for all queries."""
-    rows = X.astype(np.float64) if coder == "lasso" else X
-    gram = gram_matrix(rows, n_threads)
-    return SRCModel(
-        X, class_of_row, n_classes, gram, coder, tolerance, n_nonzero, np.empty(0)
-    )  # fmt: skip
+    model = SRCModel(X, class_of_row, n_classes, coder, tolerance, n_nonzero, np.empty(0))
+    vars(model)["gram"] = rows_gram(X, coder, n_threads)
+    return model
 
 
 class SRCClassifier(RivalClassifier):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,9 @@ from dbdl.learn.held_out import (
     stratified_folds,
 )
 from dbdl.learn.labels import one_hot, ridge_label_atoms
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
+from dbdl.model.trust import Atoms, ClassOfAtom, NClasses, Objective, reals, whole
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
 Rows = NDArray[np.int64]
@@ -43,15 +46,19 @@ FALLBACK = Coder("forward", 10)
 
 
 @dataclass(frozen=True)
-class TrainingRowsModel:
-    """Training rows with their Gram matrix."""
+class TrainingRowsModel(Record):
+    """Training rows, and how to code a row over them."""
 
-    atoms: Floats
-    class_of_atom: Classes
-    n_classes: int
-    gram: Floats
+    atoms: Atoms
+    class_of_atom: ClassOfAtom
+    n_classes: NClasses
     coder: Coder
-    objective: NDArray[np.float64]
+    objective: Objective
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Inner products of the rows, found once for all queries."""
+        return gram_matrix(self.atoms)
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Sum of the coefficients over each class's rows."""
@@ -65,8 +72,9 @@ def learn_training_rows(
     X: Floats, class_of_row: Classes, n_classes: int, coder: Coder, n_threads: int = 1
 ) -> TrainingRowsModel:
     """Keep the rows, and compute their Gram matrix once for all queries."""
-    gram = gram_matrix(X, n_threads)
-    return TrainingRowsModel(X, class_of_row, n_classes, gram, coder, np.empty(0))
+    model = TrainingRowsModel(X, class_of_row, n_classes, coder, np.empty(0))
+    vars(model)["gram"] = gram_matrix(X, n_threads)
+    return model
 
 
 class TrainingRowsClassifier(RivalClassifier):
@@ -189,15 +197,20 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class RandomRowsModel:
+class RandomRowsModel(Record):
     """Sets of training rows, each with its label atoms."""
 
-    atoms: Floats  # rows that any member uses
-    members: tuple[Rows, ...]  # numbers of their atoms
-    label_atoms: tuple[NDArray[np.float64], ...]  # (n_atoms of the member, n_classes)
+    atoms: Atoms  # rows that any member uses
+    members: tuple[Annotated[Rows, whole("n_own", below="n_atoms", some=True)], ...]
+    label_atoms: tuple[Annotated[NDArray[np.float64], reals("n_own", "n_classes")], ...]
     coder: Coder
     held_out: HeldOutChoice | None
-    objective: NDArray[np.float64]
+    objective: Objective
+
+    def faults(self) -> Iterator[str]:
+        """Say where members, by the numbers of their atoms, do not have label atoms."""
+        if not self.members or [*map(len, self.members)] != [*map(len, self.label_atoms)]:
+            yield "label_atoms are not those of the atoms in members"
 
     def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Mean of the members' scores, ``codes @ label_atoms``."""

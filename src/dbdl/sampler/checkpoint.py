@@ -2,7 +2,9 @@
 
 A file is an ``.npz`` archive that NumPy reads too, with one entry more, ``about.json``, that says
 what it is. The archive's comment ends with a digest of every byte before it: zip's own checksums
-leave its directory out. A file that was cut off, or in which a bit has turned, is never read.
+leave its directory out. A file that was cut off, or in which a bit has turned, is never read. The
+digest is no seal: whoever writes a file can write its digest. So a record is checked as well, all
+that kernels will trust, before it is handed over.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from typing import Any, BinaryIO, TypeVar, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._archives import open_archive
 from dbdl._files import reason, write_atomically
+from dbdl.model.trust import Scope, check
 
 #: What the file of every checkpoint says it is.
 MARKER = "dbdl checkpoint"
@@ -59,18 +63,28 @@ def _fields(record: Any, prefix: str) -> Iterator[tuple[str, NDArray[Any]]]:
             yield name, np.asarray(value)
 
 
-def from_arrays(kind: type[RecordType], arrays: Arrays, prefix: str = "") -> RecordType:
+def from_arrays(
+    kind: type[RecordType], arrays: Arrays, prefix: str = "", scope: Scope | None = None
+) -> RecordType:
     """Undo `to_arrays` for a dataclass; the names under ``prefix`` must be its own, no others.
+
+    The record is checked: see `dbdl.model.trust.check`, whose ``scope`` is what it has to fit.
 
     Raises
     ------
     CheckpointError
-        Where the names are not those of the dataclass.
+        Where the names are not those of the dataclass, or the arrays are not what it holds.
     """
     own = {name for name in arrays if name.startswith(prefix)}
-    record = _record(kind, arrays, prefix)
-    if own != set(to_arrays(record, prefix)):
-        raise CheckpointError(f"the entries {', '.join(sorted(own))} are not of a {kind.__name__}")
+    try:
+        record = _record(kind, arrays, prefix)
+        if own != set(to_arrays(record, prefix)):
+            raise CheckpointError(
+                f"the entries {', '.join(sorted(own))} are not of a {kind.__name__}"
+            )
+        check(kind, record, prefix.rstrip(".") or kind.__name__.lower(), scope)
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(str(error)) from error
     return record
 
 
@@ -128,8 +142,12 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     with _open(path) as file:
         try:
             about, arrays = _parse(file)
-        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # a file of others may fail in any way
             raise CheckpointError(f"{path} is no checkpoint of dbdl ({error}).") from error
+    if not isinstance(about, dict):
+        raise CheckpointError(f"{path} is no checkpoint of dbdl ({ABOUT_ENTRY} is no record).")
     if about.get("marker") != MARKER or about.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {about.get('format')!r} of {about.get('marker')!r}, expected "
@@ -163,7 +181,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 def _parse(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays = {}
-    with zipfile.ZipFile(file) as archive:
+    with open_archive(file) as archive:
         about = json.loads(archive.read(ABOUT_ENTRY))
         for name in archive.namelist():
             if name != ABOUT_ENTRY:

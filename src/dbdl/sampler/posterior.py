@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.model.conditionals import selection_posterior
 from dbdl.model.priors import Priors
-from dbdl.model.state import Floats, State
+from dbdl.model.record import Record
+from dbdl.model.state import State
+from dbdl.model.trust import Atoms, reals
 from dbdl.sampler.gibbs import with_seen
 
 
 @dataclass(frozen=True)
-class Dictionary:
+class Dictionary(Record):
     """Published result of a chain.
 
     Attributes
@@ -29,9 +32,9 @@ class Dictionary:
         Norms that the atoms had: codes times these are codes over the published atoms.
     """
 
-    atoms: Floats
-    selection_probability: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    atoms: Atoms
+    selection_probability: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms", least=0)]
+    scale: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
 
 
 def publish(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from dbdl.backends.base import Backend, Data, parameters_from_host, parameters_to_host
 from dbdl.draws import Key
 from dbdl.model.priors import Priors
+from dbdl.model.record import Record
 from dbdl.model.state import Codes, Parameters, State
+from dbdl.model.trust import Count, reals, whole
 from dbdl.sampler.gibbs import Info, Options, drop, step
+
+#: One number for each sweep; nothing is computed from them, so that any will do.
+Sweeps = Annotated[NDArray[np.float64], reals("n_sweeps", finite=False)]
 
 
 class SweepRecord(NamedTuple):
@@ -29,7 +34,7 @@ class SweepRecord(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(Record):
     """Records of all sweeps, each an array of shape (n_sweeps,).
 
     Attributes
@@ -42,13 +47,13 @@ class Trace:
     log_joint : log joint density before atoms are dropped.
     """
 
-    n_atoms: NDArray[np.int64]
-    effective_atoms: NDArray[np.float64]
-    mean_nonzero: NDArray[np.float64]
-    noise_precision: NDArray[np.float64]
-    strength_precision: NDArray[np.float64]
-    residual_square: NDArray[np.float64]
-    log_joint: NDArray[np.float64]
+    n_atoms: Annotated[NDArray[np.int64], whole("n_sweeps")]
+    effective_atoms: Sweeps
+    mean_nonzero: Sweeps
+    noise_precision: Sweeps
+    strength_precision: Sweeps
+    residual_square: Sweeps
+    log_joint: Sweeps
 
     @classmethod
     def from_records(cls, records: Sequence[SweepRecord]) -> Self:
@@ -75,7 +80,7 @@ class Chain(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Record):
     """All that a chain needs to go on, as NumPy arrays whatever the backend.
 
     Draws are addressed by the number of the sweep, so a chain that goes on from here makes those
@@ -95,9 +100,14 @@ class Snapshot:
 
     parameters: Parameters
     codes: Codes
-    sweep: int
+    sweep: Count
     priors: Priors
     trace: Trace
+
+    def faults(self) -> Iterator[str]:
+        """Say where the number of sweeps is not that of their records."""
+        if self.sweep != len(self.trace.n_atoms):
+            yield f"sweep is {self.sweep}, but trace has {len(self.trace.n_atoms)} sweeps"
 
     @classmethod
     def take(cls, chain: Chain, backend: Backend) -> Self:
