@@ -12,11 +12,18 @@ by anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numpy.typing import NDArray
+
+logger = logging.getLogger("dbdl")
 
 #: Every operation rounds as written: the code of the draws, which all backends share.
 EXACT: frozenset[str] = frozenset()
@@ -61,3 +68,46 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class _Progress(event.Listener):
+    """Says which kernels are compiled: in a terminal one by one, on one line."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.n_compiled, self.start = what, 0, 0.0
+        self.terminal = sys.stderr.isatty()
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        if not function.__module__.startswith("dbdl."):
+            return
+        if self.n_compiled == 0:
+            self.start = time.perf_counter()
+            logger.warning(
+                "dbdl: compiling its kernels %s, once; later fits start at once", self.what
+            )
+        self.n_compiled += 1
+        if self.terminal:
+            name = f"{function.__module__.removeprefix('dbdl.')}.{function.__name__}"
+            sys.stderr.write(f"\r\x1b[K  {self.n_compiled}: {name}")
+            sys.stderr.flush()
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing: `close` does."""
+
+    def close(self) -> None:
+        if self.n_compiled == 0:
+            return
+        if self.terminal:
+            sys.stderr.write("\r\x1b[K")
+        seconds = time.perf_counter() - self.start
+        logger.warning("dbdl: compiled %d functions in %.0f s", self.n_compiled, seconds)
+
+
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Say what is compiled inside, if anything is."""
+    progress = _Progress(what)
+    with event.install_listener("numba:compile", progress):
+        yield
+    progress.close()

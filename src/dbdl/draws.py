@@ -47,6 +47,8 @@ _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = 0x9E3779B9
 _WEYL_1 = 0xBB67AE85
 _32 = np.uint64(32)
+# Of type int64, as attempts that are counted: for a plain 0 functions would be compiled once more.
+_FIRST, _SECOND = np.int64(0), np.int64(1)
 _KEY_0 = tuple(np.uint32(i * _WEYL_0 & 0xFFFFFFFF) for i in range(10))
 _KEY_1 = tuple(np.uint32(i * _WEYL_1 & 0xFFFFFFFF) for i in range(10))
 
@@ -115,14 +117,14 @@ def two_uniforms(key, site, place, birth, sweep, attempt):
 @kernel()
 def uniform(key, site, place, birth, sweep):
     """One uniform in (0, 1)."""
-    return two_uniforms(key, site, place, birth, sweep, 0)[0]
+    return two_uniforms(key, site, place, birth, sweep, _FIRST)[0]
 
 
 @kernel()
 def fill_uniforms(key, site, places, births, sweep, out):
     """Fill ``out`` (n,) with the uniforms of so many places and births."""
     for i in range(len(out)):
-        out[i] = two_uniforms(key, site, places[i], births[i], sweep, 0)[0]
+        out[i] = two_uniforms(key, site, places[i], births[i], sweep, _FIRST)[0]
 
 
 @inlined()
@@ -214,7 +216,7 @@ def two_normals(key, site, place, birth, sweep, attempt):
 @kernel()
 def normal(key, site, place, birth, sweep):
     """One standard normal."""
-    return two_normals(key, site, place, birth, sweep, 0)[0]
+    return two_normals(key, site, place, birth, sweep, _FIRST)[0]
 
 
 @kernel()
@@ -251,7 +253,7 @@ def fill_normals(key, site, births, sweep, first_feature, out):
     for k in range(n_atoms):
         for pair in range(n_pairs):
             first[pair], second[pair] = two_normals(
-                key, site, first_feature // 2 + pair, births[k], sweep, 0
+                key, site, first_feature // 2 + pair, births[k], sweep, _FIRST
             )
         row = out[k]
         for pair in range(n_columns // 2):
@@ -267,8 +269,8 @@ PLACES_OF_A_DRAW = 4
 
 @inlined()
 def _quartered_uniform(key, site, place, birth, sweep):
-    words = philox(key, place >> 2, birth, sweep, _last_word(site, 0))
-    low, _, _, _ = philox(key, place, birth, sweep, _last_word(site, 1))
+    words = philox(key, place >> 2, birth, sweep, _last_word(site, _FIRST))
+    low, _, _, _ = philox(key, place, birth, sweep, _last_word(site, _SECOND))
     return _to_uniform(words[place & 3], low)
 
 
@@ -311,7 +313,7 @@ def fill_logit_bounds(key, site, first_place, births, sweep, out):
     """
     out_0, out_1, out_2, out_3 = out[0], out[1], out[2], out[3]
     for k in range(len(births)):
-        w0, w1, w2, w3 = philox(key, first_place >> 2, births[k], sweep, _last_word(site, 0))
+        w0, w1, w2, w3 = philox(key, first_place >> 2, births[k], sweep, _last_word(site, _FIRST))
         out_0[k] = _logit_bound(w0)
         out_1[k] = _logit_bound(w1)
         out_2[k] = _logit_bound(w2)

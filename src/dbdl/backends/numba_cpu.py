@@ -64,8 +64,9 @@ STRETCH = 16
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
+# Of one type, so that what draws is compiled once.
 _ATOM, _USAGE, _STRENGTH, _PRIOR = (
-    int(site) for site in (Site.ATOM, Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
+    np.int64(site) for site in (Site.ATOM, Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
 )
 
 
@@ -277,13 +278,13 @@ class _SparseDraw:
     """By sums over the atoms that meet in a row, atom by atom."""
 
     start: NDArray[np.int64]
-    other: NDArray[np.int64]
+    other: NDArray[np.int32]
     value: Floats
 
     @staticmethod
     def prepare(precision: Floats, n_nonzero: int) -> _SparseDraw:
         start = np.empty(len(precision) + 1, dtype=np.int64)
-        other, value = np.empty(n_nonzero, dtype=np.int64), np.empty(n_nonzero)
+        other, value = np.empty(n_nonzero, dtype=np.int32), np.empty(n_nonzero)
         _list_off_diagonal(precision, start, other, value)
         return _SparseDraw(start, other, value)
 
@@ -351,7 +352,7 @@ def _residuals(X: Floats, codes: Codes, rows: slice, atoms: Floats) -> Floats:
 
 def _by_atom(
     row_start: NDArray[np.int64], codes: Codes, weight: Floats, n_atoms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """List entries by atom: (start of each atom, rows in order, weight * strength)."""
     entries = slice(row_start[0], row_start[-1])
     by_row = csr_matrix(
@@ -359,7 +360,7 @@ def _by_atom(
         shape=(len(row_start) - 1, n_atoms),
     )
     by_atom = by_row.tocsc()
-    row = by_atom.indices.astype(np.int64)
+    row = by_atom.indices.astype(np.int32, copy=False)
     return by_atom.indptr.astype(np.int64), row, weight[row] * by_atom.data
 
 
@@ -441,7 +442,7 @@ def _sweep_rows(
         if i % 4 == 0:
             fill_logit_bounds(key, _USAGE, first_row + i, births, number, bounds)
         lowest = bounds[i % 4]
-        entry, n_before, k = row_start[i], n_out, 0
+        entry, n_before, k = row_start[i], n_out, np.int64(0)
         while True:
             in_use = atom[entry] if entry < row_start[i + 1] else n_atoms
             k = _next_above(k, in_use, row_offset, row_gain, match, lowest)
@@ -575,7 +576,7 @@ def _solve_sparse(first, diagonal, start, other, value, target, tile):
     for i in range(len(diagonal)):
         k = first + i
         own = slice(start[k], start[k + 1])
-        _add_rows(target[i], value[own], other[own], tile, 0)
+        _add_rows(target[i], value[own], other[own], tile, np.int64(0))
         row, solved = target[i], tile[k]
         for j in range(len(row)):
             solved[j] = row[j] / diagonal[i]

@@ -359,7 +359,7 @@ def _follow(
     complete = True
     for i in rows:
         arrived = False
-        n = 0
+        n = np.int64(0)  # of the type it will have: for a plain 0 more would be compiled
         for attempt in range(2):
             first = 0.0
             for k in range(n_atoms):
@@ -373,7 +373,7 @@ def _follow(
             floor = SMALLEST_PENALTY * first
             lowest = max(problem.penalty, floor)
             arrived = first <= lowest or squares[i] <= tol * abs(tol)
-            n, now = 0, first
+            n, now = np.int64(0), first
             for k in range(n_atoms):
                 before[k] = start[k]
             n_stretches = 0

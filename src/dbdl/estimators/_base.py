@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +21,6 @@ from sklearn.utils.validation import (
 
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.backends import Backend, Engine, make_backend, make_engine
-from dbdl.backends.numba_cpu import _sweep_rows
 from dbdl.backends.sharded import InTurn
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin
@@ -31,6 +28,7 @@ from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder, Rule
+from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.online import OnlineState, begin
 from dbdl.learn.resume import (
     FitMemory,
@@ -46,8 +44,6 @@ from dbdl.model.statistics import SUM_ROWS
 from dbdl.model.trust import AtLeastOne, RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-
-logger = logging.getLogger("dbdl")
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [Interval(Integral, 1, None, closed="left")],
@@ -289,14 +285,7 @@ class DictionaryEstimator(
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "chains_")
 
-    def _say_if_compiling(self) -> None:
-        """Say so when this fit will first compile the kernels, which takes a while."""
-        if not self.device.startswith("cuda") and not compiled_before(_sweep_rows):
-            logger.warning("dbdl: compiling its kernels, once; later fits start at once")
-
-
-def compiled_before(kernel: Any) -> bool:
-    """Whether a numba kernel is compiled in this process or lies in the cache on disk."""
-    if kernel.signatures:
-        return True
-    return any(Path(kernel.stats.cache_path).glob(f"*{kernel.__name__}-*.nbi"))
+    def _compile_first(self, rows: Any, with_lasso: bool = False) -> None:
+        """Compile the kernels, and say so, when this is the first fit of such rows."""
+        if not self.device.startswith("cuda"):
+            compile_kernels(rows.dtype, with_lasso)

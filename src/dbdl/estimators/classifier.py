@@ -368,7 +368,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         keeper = self._keeper(rows, class_of_row)
         if keeper is not None and keeper.is_ahead:
             return self
-        self._say_if_compiling()
+        self._compile_first(rows, self.selection in ("auto", "lasso"))
         n_threads = resolve_n_jobs(self.n_jobs)
         progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
         seed = self._seed() if keeper is None else keeper.identity.seed
@@ -424,7 +424,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self._check_not_all_zero(rows)
         known = np.empty(0, labels.dtype) if first else self.classes_
         all_classes = known_classes(known, labels, classes)
-        self._say_if_compiling()
+        self._compile_first(rows, self.selection in ("auto", "lasso"))
         n_threads = resolve_n_jobs(self.n_jobs)
         n_chains = self.n_chains if first else len(before.chains)
         n_sweeps = self.n_sweeps if first else later_sweeps(self.n_sweeps)

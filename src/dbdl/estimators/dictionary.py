@@ -175,7 +175,7 @@ random_state, verbose
         keeper = self._keeper(rows, one_class)
         if keeper is not None and keeper.is_ahead:
             return self
-        self._say_if_compiling()
+        self._compile_first(rows)
         progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
         seed = self._seed() if keeper is None else keeper.identity.seed
         settings, labels = self._chain_settings(), LabelSettings()
@@ -223,7 +223,7 @@ random_state, verbose
         before = self._state_to_go_on_from()
         rows = self._rows(in_memory(X), reset=not before.chains)
         self._check_not_all_zero(rows)
-        self._say_if_compiling()
+        self._compile_first(rows)
         n_sweeps = later_sweeps(self.n_sweeps) if before.chains else self.n_sweeps
         progress = FitProgress(self, 1, n_sweeps, self.verbose)
         state, batch = take_batch(before, rows, np.zeros(len(rows), dtype=np.int64))
