@@ -22,7 +22,6 @@ computed anew, which also takes the rounding out of them.
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,16 +32,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dbdl._compile import REORDERED, kernel, pasted
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
-from dbdl.coding.omp import (
-    OVERFLOW,
-    ROWS,
-    _aligned,
-    _as_matrix,
-    _check_finite,
-    _check_gram,
-    _read_only,
-    gram_matrix,
-)
+from dbdl.coding._checks import aligned, as_matrix, check_finite, check_gram, check_rule
+from dbdl.coding.omp import OVERFLOW, ROWS, _read_only, gram_matrix
 
 Array = NDArray[Any]
 
@@ -142,25 +133,25 @@ def lasso(
     >>> lasso([[3.0, 0.0, -1.0]], np.eye(3), penalty=0.5).toarray()
     array([[ 2.5,  0. , -0.5]])
     """
-    _check_rule(penalty, tol, n_nonzero)
-    rows, dictionary = _as_matrix(X, "X"), _as_matrix(atoms, "atoms")
+    check_rule(penalty, tol, n_nonzero)
+    rows, dictionary = as_matrix(X, "X"), as_matrix(atoms, "atoms")
     if rows.shape[1] != dictionary.shape[1]:
         raise ValueError(
             f"X has {rows.shape[1]} features and atoms have {dictionary.shape[1]}. Expected the "
             "same number: rows are samples in X and atoms in atoms."
         )
-    _check_finite(rows, "X")
-    _check_finite(dictionary, "atoms")
+    check_finite(rows, "X")
+    check_finite(dictionary, "atoms")
     asked, wide = rows.dtype, np.dtype(np.float64)
-    rows, dictionary = _aligned(rows, wide), _aligned(dictionary, wide)
+    rows, dictionary = aligned(rows, wide), aligned(dictionary, wide)
     if gram is None:
         products, dependence = gram_matrix(dictionary, n_threads), DEPENDENCE["float64"]
         if not np.isfinite(np.diagonal(products)).all():  # no product is larger
             raise ValueError(OVERFLOW)
     else:
-        products = _check_gram(_as_matrix(gram, "gram"), len(dictionary))
+        products = check_gram(as_matrix(gram, "gram"), len(dictionary))
         dependence = DEPENDENCE[products.dtype.name]
-        products = _aligned(products, wide)
+        products = aligned(products, wide)
     most = min(dictionary.shape)
     wanted = most if n_nonzero is None else int(n_nonzero)
     problem = _Problem(
@@ -227,20 +218,6 @@ class SharedFactor(NamedTuple):
             self.factor, part, lower=True, trans="T", check_finite=False
         ).T
         return codes, np.einsum("ji,ji->i", part, part)
-
-
-def _check_rule(penalty: float | None, tol: float | None, n_nonzero: int | None) -> None:
-    if [penalty, tol, n_nonzero].count(None) != 2:
-        raise ValueError(
-            f"penalty is {penalty!r}, tol is {tol!r} and n_nonzero is {n_nonzero!r}. Expected "
-            "exactly one of them. Pass the weight of the absolute coefficients, the norm of the "
-            "residual, or the number of non-zeros."
-        )
-    if n_nonzero is not None and (not isinstance(n_nonzero, Integral) or n_nonzero < 1):
-        raise ValueError(f"n_nonzero is {n_nonzero!r}. Expected a whole number of 1 or more.")
-    value, name = (tol, "tol") if penalty is None else (penalty, "penalty")
-    if value is not None and not 0 <= value < np.inf:
-        raise ValueError(f"{name} is {value!r}. Expected a finite number of 0 or more.")
 
 
 def _code_block(
