@@ -12,20 +12,21 @@ PACKAGE = Path(find_spec("dbdl").origin).parent
 
 # What each room may import besides itself. A room that is not listed may import all of them.
 MAY_IMPORT = {
+    "_arrays": set(),
     "_threads": set(),
     "_compile": set(),
     "draws": {"_compile"},
     "model": set(),
-    "coding": {"_threads", "_compile"},
-    "rows": {"model", "_threads"},
-    "backends": {"model", "coding", "rows", "draws", "_threads", "_compile"},
+    "coding": {"_arrays", "_threads", "_compile"},
+    "rows": {"_arrays", "model", "_threads"},
+    "backends": {"_arrays", "model", "coding", "rows", "draws", "_threads", "_compile"},
     "sampler": {"model", "backends", "draws", "_threads", "_files"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
+        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_arrays",
     },
     "learn": {
-        "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_compile", "_files",
-        "dbdl",  # for its version
+        "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
+        "_compile", "_files", "dbdl",  # for its version
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_threads", "_compile",
@@ -33,7 +34,7 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators"},
-    "features": {"coding", "_threads", "_compile"},
+    "features": {"_arrays", "coding", "_threads", "_compile"},
     "datasets": {"features"},
     "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
     "_files": set(),

@@ -32,7 +32,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dbdl._compile import REORDERED, kernel, pasted
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
-from dbdl.coding._checks import aligned, as_matrix, check_finite, check_gram, check_rule
+from dbdl.coding._checks import (
+    aligned,
+    as_matrices,
+    as_matrix,
+    check_finite,
+    check_gram,
+    check_rule,
+)
+from dbdl.coding._scales import (
+    by_scale,
+    in_dtype,
+    scaled_number,
+    unsafe_exponents,
+    with_safe_atoms,
+)
 from dbdl.coding.omp import OVERFLOW, ROWS, _read_only, gram_matrix
 
 Array = NDArray[Any]
@@ -103,8 +117,8 @@ def lasso(
     X : array-like of shape (n_samples, n_features)
         Rows to code.
     atoms : array-like of shape (n_atoms, n_features)
-        Dictionary, of any norms: the norm of an atom counts. Zero atoms are never used; of equal
-        or dependent atoms an independent part is.
+        Dictionary, of any norms: the norm of an atom counts. Zero atoms are never used, nor are
+        those under 1e-90 of the largest; of equal or dependent atoms an independent part is.
     penalty : float, optional
         Weight of the sum of absolute coefficients, 0 or more. scikit-learn's ``alpha`` times the
         number of features.
@@ -134,42 +148,45 @@ def lasso(
     array([[ 2.5,  0. , -0.5]])
     """
     check_rule(penalty, tol, n_nonzero)
-    rows, dictionary = as_matrix(X, "X"), as_matrix(atoms, "atoms")
-    if rows.shape[1] != dictionary.shape[1]:
-        raise ValueError(
-            f"X has {rows.shape[1]} features and atoms have {dictionary.shape[1]}. Expected the "
-            "same number: rows are samples in X and atoms in atoms."
-        )
+    rows, dictionary = as_matrices(X, atoms)
     check_finite(rows, "X")
     check_finite(dictionary, "atoms")
     asked, wide = rows.dtype, np.dtype(np.float64)
     rows, dictionary = aligned(rows, wide), aligned(dictionary, wide)
-    if gram is None:
-        products, dependence = gram_matrix(dictionary, n_threads), DEPENDENCE["float64"]
-        if not np.isfinite(np.diagonal(products)).all():  # no product is larger
-            raise ValueError(OVERFLOW)
-    else:
+    products, dependence = None, DEPENDENCE["float64"]
+    if gram is not None:
         products = check_gram(as_matrix(gram, "gram"), len(dictionary))
         dependence = DEPENDENCE[products.dtype.name]
         products = aligned(products, wide)
+    dictionary, atom_exponent, is_new = with_safe_atoms(dictionary)
+    if is_new:
+        products, factor, dependence = None, None, DEPENDENCE["float64"]
+    if products is None:
+        products = gram_matrix(dictionary, n_threads)
     most = min(dictionary.shape)
     wanted = most if n_nonzero is None else int(n_nonzero)
-    problem = _Problem(
-        _read_only(products),
-        -1.0 if penalty is None else float(penalty),
-        -1.0 if tol is None else float(tol),
-        dependence,
-        min(most, wanted + 1),
-        wanted,
-    )
 
-    def code(block: slice) -> csr_matrix:
-        return _code_block(rows[block], dictionary, problem, factor)
+    def code_rows(rows: Array, exponent: int) -> list[csr_matrix]:
+        own_penalty = scaled_number(penalty, -exponent - atom_exponent)
+        own_tol = scaled_number(tol, -exponent)
+        problem = _Problem(
+            _read_only(products),
+            -1.0 if own_penalty is None else float(own_penalty),
+            -1.0 if own_tol is None else float(own_tol),
+            dependence,
+            min(most, wanted + 1),
+            wanted,
+        )
 
-    blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
-    if not blocks:
-        return csr_matrix((0, len(dictionary)), dtype=asked)
-    return vstack(blocks, format="csr").astype(asked, copy=False)
+        def code(block: slice) -> csr_matrix:
+            return _code_block(rows[block], dictionary, problem, factor)
+
+        blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
+        return [vstack(blocks, format="csr") if blocks else csr_matrix((0, len(dictionary)))]
+
+    atom_exponents = np.full(len(dictionary), atom_exponent) if atom_exponent else None
+    codes = by_scale(code_rows, rows, unsafe_exponents(rows), atom_exponents)
+    return in_dtype(codes[0], asked)
 
 
 class SharedFactor(NamedTuple):

@@ -36,16 +36,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._arrays import times_powers
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
 from dbdl.coding._checks import (
     aligned,
+    as_lengths,
+    as_matrices,
     as_matrix,
     check_choices,
     check_finite,
     check_gram,
     check_lengths,
+    check_n_jobs,
 )
+from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_atoms, unsafe_exponents
 
 Selection = Literal["orthogonal", "forward"]
 Array = NDArray[Any]
@@ -212,7 +217,7 @@ def omp_path(
     codes : list of csr_matrix of shape (n_samples, n_atoms)
         One for each entry of ``n_nonzero``, bit for bit what :func:`omp` gives for it.
     """
-    return _code(X, atoms, list(n_nonzero), None, selection, gram, n_jobs)
+    return _code(X, atoms, as_lengths(n_nonzero), None, selection, gram, n_jobs)
 
 
 def encode(
@@ -302,34 +307,39 @@ def _code(
     n_jobs: int | None,
 ) -> list[csr_matrix]:
     """Check the input, code, and lay the codes out as CSR matrices in the float dtype of X."""
-    rows, dictionary = as_matrix(X, "X"), as_matrix(atoms, "atoms")
-    if rows.shape[1] != dictionary.shape[1]:
-        raise ValueError(
-            f"X has {rows.shape[1]} features and atoms have {dictionary.shape[1]}. Expected the "
-            "same number: rows are samples in X and atoms in atoms. Transpose the one that holds "
-            "them as columns."
-        )
+    rows, dictionary = as_matrices(X, atoms)
     check_choices(selection, tol)
     lengths = check_lengths(lengths, min(dictionary.shape))
     asked = rows.dtype
     dtype = np.result_type(rows, dictionary)
     rows, dictionary = aligned(rows, dtype), aligned(dictionary, dtype)
     check_finite(rows, "X")
-    n_threads = resolve_n_jobs(n_jobs)
+    n_threads = resolve_n_jobs(check_n_jobs(n_jobs))
+    products = None
     if gram is None:
         check_finite(dictionary, "atoms")
-        products = gram_matrix(dictionary, n_threads)
     else:
         products = check_gram(aligned(as_matrix(gram, "gram"), dtype), dictionary.shape[0])
+    atom_exponents = unsafe_atoms(dictionary, products)
+    if atom_exponents is not None:
+        check_finite(dictionary, "atoms")
+        dictionary, products = times_powers(dictionary, -atom_exponents), None
+    if products is None:
+        products = gram_matrix(dictionary, n_threads)
+
+    def code(rows: Array, exponent: int) -> list[csr_matrix]:
+        own_tol = scaled_number(tol, -exponent)
+        pursuit = encode(rows, dictionary, products, lengths, selection, own_tol, n_threads)
+        return [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
+
     try:
-        pursuit = encode(rows, dictionary, products, lengths, selection, tol, n_threads)
+        codes = by_scale(code, rows, unsafe_exponents(rows), atom_exponents)
     except ValueError:
         # atoms passed with their Gram matrix are looked at only here, since a single query would
         # notice the time to read them all once more
         check_finite(dictionary, "atoms")
         raise
-    codes = [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
-    return [matrix.astype(asked, copy=False) for matrix in codes]
+    return [in_dtype(matrix, asked) for matrix in codes]
 
 
 # -------------------------------------------------------------------------------------- kernels

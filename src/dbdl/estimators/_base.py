@@ -21,13 +21,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from dbdl._arrays import as_labels
 from dbdl._threads import resolve_n_jobs
 from dbdl.backends import Backend, Engine, make_backend, make_engine
 from dbdl.backends.numba_cpu import _sweep_block
 from dbdl.backends.sharded import InTurn
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin
-from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
@@ -64,7 +65,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "checkpoint": [None, str, os.PathLike],
     "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
     "warm_start": ["boolean"],
-    "n_jobs": [None, Integral],
+    "n_jobs": N_JOBS,
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
@@ -95,7 +96,8 @@ class DictionaryEstimator(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
                 "the labels of the rows"
             )
-        labels = column_or_1d(y.compute() if is_dask(y) else y, warn=True)  # type: ignore[union-attr]
+        known = as_labels(y.compute() if is_dask(y) else y)  # type: ignore[union-attr]
+        labels = column_or_1d(known, warn=True)
         assert_all_finite(labels, input_name="y")
         check_consistent_length(lazy, labels)
         return self._note(lazy), labels

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
+from dbdl._arrays import as_labels
 from dbdl._threads import resolve_n_jobs
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
@@ -552,7 +554,7 @@ def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | Non
     """Classes known after a batch, sorted: those before, those named, and those that came."""
     parts = [known, np.unique(y)]
     if classes is not None:
-        named = np.unique(np.asarray(classes))
+        named = np.unique(column_or_1d(as_labels(classes, "classes")))
         if not len(known) and not np.isin(parts[1], named).all():
             raise ValueError(
                 f"y has classes {parts[1][~np.isin(parts[1], named)]} that classes does not name: "
