@@ -75,7 +75,7 @@ class CRCClassifier(RivalClassifier):
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows.
+        The training rows, those of zeros left out.
     classes_ : ndarray of shape (n_classes,)
     n_atoms_ : int
     model_ : CRCModel
@@ -105,6 +105,7 @@ class CRCClassifier(RivalClassifier):
     }
 
     _needs_many_features = True
+    _has_rows_as_atoms = True
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ def learn_lcksvd(
     weight = consistency_weight * np.maximum(n_atoms_of_class, 1)
     if variant == 2:
         weight = weight + label_weight
-    joint = learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)
+    joint, kept = learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)
     label_atoms = joint.label_atoms
     if variant == 1:
         codes = joint.encode(X, n_threads)
@@ -89,7 +89,7 @@ def learn_lcksvd(
         joint.selection,
         joint.objective,
         joint.label_atoms,
-        class_of_atom,
+        class_of_atom[kept],
     )
 
 

@@ -208,7 +208,7 @@ class SRCClassifier(RivalClassifier):
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows.
+        The training rows, those of zeros left out.
     classes_ : ndarray of shape (n_classes,)
     n_atoms_ : int
     model_ : SRCModel
@@ -241,6 +241,7 @@ class SRCClassifier(RivalClassifier):
     }
 
     _needs_many_features = True
+    _has_rows_as_atoms = True
 
     def __init__(
         self,

@@ -98,7 +98,7 @@ class TrainingRowsClassifier(RivalClassifier):
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows.
+        The training rows, those of zeros left out.
     classes_ : ndarray of shape (n_classes,)
     n_atoms_ : int
     model_ : TrainingRowsModel
@@ -129,6 +129,8 @@ class TrainingRowsClassifier(RivalClassifier):
         "n_nonzero": [Interval(Integral, 1, None, closed="left")],
         "selection": [StrOptions({"orthogonal", "forward"})],
     }
+
+    _has_rows_as_atoms = True
 
     def __init__(
         self,
@@ -368,6 +370,8 @@ class RandomRowsClassifier(RivalClassifier):
         "selection": [StrOptions({"auto", *SELECTIONS})],
         "penalty": [Interval(Real, 0, None, closed="neither")],
     }
+
+    _has_rows_as_atoms = True
 
     def __init__(
         self,
