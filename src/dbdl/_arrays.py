@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
 
 Array = NDArray[Any]
 
@@ -64,6 +65,31 @@ def as_numbers(values: Any, name: str) -> Array:
     """Array of real numbers of any shape: float32 stays float32, all else becomes float64."""
     array = np.asarray(only_numbers(values, name))
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+    """Rows of an estimator as scikit-learn's `validate_data` checks them, in the order of C.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Is told the number and the names of the features, or compares them.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), optional
+    reset : bool, default=True
+        Whether rows are there to be learned from.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_samples, n_features), float32 or float64
+    labels : ndarray of shape (n_samples,)
+        Where labels were given.
+    """
+    kinds = [np.float64, np.float32]
+    numbers = only_numbers(X, "X")
+    # it adds all values up to see whether they are finite
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(estimator, numbers, y, reset=reset, dtype=kinds, order="C")
 
 
 def as_labels(values: Any, name: str = "y") -> Any:
@@ -275,6 +301,13 @@ def times_powers(X: Array, exponent: NDArray[np.int64]) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         scaled: Array = np.ldexp(X, exponent[:, np.newaxis])
     return scaled
+
+
+def near_one(X: Array) -> Array:
+    """Rows, those times a power of two whose squares overflow or vanish."""
+    found = exponents(X)
+    bad = unsafe(found, X.dtype)
+    return times_powers(X, np.where(bad, -found, 0)) if bad.any() else X
 
 
 def unit_rows(X: Array) -> Array:

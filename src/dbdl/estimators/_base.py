@@ -28,7 +28,7 @@ from dbdl.backends.numba_cpu import _sweep_block
 from dbdl.backends.sharded import InTurn
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin
-from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
+from dbdl.estimators._rows import N_JOBS, NOT_NEGATIVE, POSITIVE, PRECISION, RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder
@@ -43,20 +43,20 @@ logger = logging.getLogger("dbdl")
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-    "initial_ratio": [Interval(Real, 0, None, closed="neither")],
+    "initial_ratio": [POSITIVE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
     "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "scan": [StrOptions({"collapsed", "paper"})],
-    "noise_precision": [Interval(Real, 0, None, closed="neither")],
+    "noise_precision": [PRECISION],
     "sample_noise": ["boolean"],
-    "strength_precision": [Interval(Real, 0, None, closed="neither")],
+    "strength_precision": [PRECISION],
     "strengths_counted": [StrOptions({"used", "all"})],
-    "atom_precision": [None, Interval(Real, 0, None, closed="neither")],
-    "usage_a": [None, Interval(Real, 0, None, closed="neither")],
-    "usage_b": [None, Interval(Real, 0, None, closed="neither")],
-    "hyper_prior": [Interval(Real, 0, None, closed="neither")],
+    "atom_precision": [None, PRECISION],
+    "usage_a": [None, PRECISION],
+    "usage_b": [None, PRECISION],
+    "hyper_prior": [PRECISION],
     "beta_size": [StrOptions({"start", "current"})],
-    "least_energy": [Interval(Real, 0, None, closed="left")],
+    "least_energy": [NOT_NEGATIVE],
     "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
     "forgetting": [Interval(Real, 0, 1, closed="right")],
     "n_atom_draws": [Interval(Integral, 0, None, closed="left")],

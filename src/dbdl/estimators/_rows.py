@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from dbdl._arrays import SAFE_EXPONENT, as_labels, only_numbers, refuse_huge
+from dbdl._arrays import (
+    SAFE_EXPONENT,
+    as_labels,
+    only_numbers,
+    refuse_huge,
+    validate_rows,
+)
 from dbdl._arrays import unit_rows as unit_rows
 from dbdl.backends.base import ALL_ZERO
 from dbdl.estimators._lazy import by_blocks
@@ -26,14 +32,19 @@ TOO_SMALL = (
     "zero. Scale X, or use normalize=True."
 )
 
+#: Weights, penalties and precisions beyond this, or precisions under its inverse, leave nothing of
+#: the other numbers; float32 ends at 3e38.
+LARGEST_WEIGHT = 1e30
+POSITIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="right")
+NOT_NEGATIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="both")
+PRECISION = Interval(Real, 1 / LARGEST_WEIGHT, LARGEST_WEIGHT, closed="both")
+
 #: Constraints of ``n_jobs``: threads, or -1 for all processors, as joblib has it.
 N_JOBS: list[Any] = [
     None,
     Interval(Integral, 1, None, closed="left"),
     Interval(Integral, None, -1, closed="right"),
 ]
-
-ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
 
 class RowEstimator(BaseEstimator):
@@ -47,16 +58,13 @@ class RowEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
         """Validated rows in the order of C, scaled to unit norm where asked for."""
-        rows = validate_data(self, only_numbers(X, "X"), reset=reset, **ROW_FORMAT)
-        return self._scaled(rows)
+        return self._scaled(validate_rows(self, X, reset=reset))
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Floats, NDArray[Any]]:
         """Rows to learn from, as `_rows`, and their labels."""
-        rows, labels = validate_data(
-            self, only_numbers(X, "X"), as_labels(y), reset=reset, **ROW_FORMAT
-        )
+        rows, labels = validate_rows(self, X, as_labels(y), reset=reset)
         return self._scaled(rows), labels
 
     def _check_not_all_zero(self, X: Floats) -> None:

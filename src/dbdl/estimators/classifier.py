@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from dbdl._threads import resolve_n_jobs
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import FitProgress, with_callbacks
-from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
     LabelSettings,
@@ -209,8 +209,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         "selection": [StrOptions({"auto", *SELECTIONS})],
         "path_average": [StrOptions({"auto"}), "boolean"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
-        "penalty": [Interval(Real, 0, None, closed="neither")],
-        "label_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "penalty": [POSITIVE],
+        "label_weight": [StrOptions({"auto"}), POSITIVE],
         "noise_per_class": ["boolean"],
     }
 

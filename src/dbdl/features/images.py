@@ -117,7 +117,7 @@ def _levels(array: NDArray[np.generic]) -> Grey:
         )
     if not np.isfinite(array).all():
         raise ValueError("an image has NaN or infinity; replace or leave out those pixels")
-    if np.abs(array).max() > LARGEST_LEVEL:
+    if np.abs(array.astype(np.float64)).max() > LARGEST_LEVEL:
         raise ValueError(
             f"an image holds floats between 0 and 1; this has values beyond {LARGEST_LEVEL:.0e}. "
             "Divide by its largest possible value"

@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from dbdl._arrays import only_numbers, unit_rows
+from dbdl._arrays import near_one, refuse_huge, validate_rows
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 1
 
 Floats = NDArray[np.floating[Any]]
-FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32]}
 
 
 class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -92,7 +92,7 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self : object
         """
         self._validate_params()
-        rows = validate_data(self, only_numbers(X, "X"), **FORMAT)
+        rows = validate_rows(self, X)
         random = check_random_state(self.random_state)
         self.components_ = _draw_directions(random, self.n_components, rows.shape[1], rows.dtype)
         self._n_features_out = self.n_components
@@ -110,9 +110,10 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         projected : ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        rows = validate_data(self, only_numbers(X, "X"), reset=False, **FORMAT)
+        rows = validate_rows(self, X, reset=False)
+        rows = near_one(rows) if self.normalize else refuse_huge(rows)
         projected = rows @ self.components_.T.astype(rows.dtype, copy=False)
-        return unit_rows(projected) if self.normalize else projected
+        return scale_rows(near_one(projected), copy=False) if self.normalize else projected
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

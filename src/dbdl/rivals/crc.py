@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
+from dbdl.estimators._rows import POSITIVE
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
@@ -101,7 +100,7 @@ class CRCClassifier(RivalClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
-        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "penalty": [POSITIVE],
     }
 
     _needs_many_features = True

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from dbdl._threads import run_blocks
 from dbdl.coding.omp import Selection
-from dbdl.estimators._rows import unit_rows
+from dbdl.estimators._rows import POSITIVE, unit_rows
 from dbdl.learn.ksvd import Update, code_rows, distinct_rows
 from dbdl.learn.labels import one_hot, ridge_label_atoms
 from dbdl.model.state import Floats
@@ -232,7 +230,7 @@ class DKSVDClassifier(LabelledKSVD):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LABELLED_CONSTRAINTS,
-        "label_weight": [Interval(Real, 0, None, closed="neither")],
+        "label_weight": [POSITIVE],
     }
     _learn_model = staticmethod(learn_dksvd)
 

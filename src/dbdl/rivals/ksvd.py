@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
-from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
+from dbdl.estimators._rows import N_JOBS, POSITIVE, RowEstimator, decode
 from dbdl.learn.ksvd import LEAST_USE, SAME_ATOM, Update, code_rows, distinct_rows, learn_ksvd
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
@@ -41,7 +41,7 @@ LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
     **RIVAL_CONSTRAINTS,
     **KSVD_CONSTRAINTS,
     "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-    "penalty": [Interval(Real, 0, None, closed="neither")],
+    "penalty": [POSITIVE],
 }
 
 

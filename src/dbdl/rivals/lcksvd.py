@@ -13,14 +13,14 @@ there: the columns of :math:`Q` for the atoms of one class are copies, and so st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Options
 
 from dbdl.coding.omp import Selection
+from dbdl.estimators._rows import NOT_NEGATIVE, POSITIVE
 from dbdl.learn.ksvd import Update
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
@@ -193,8 +193,8 @@ class LCKSVDClassifier(LabelledKSVD):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LABELLED_CONSTRAINTS,
         "variant": [Options(int, {1, 2})],
-        "consistency_weight": [Interval(Real, 0, None, closed="neither")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
+        "consistency_weight": [POSITIVE],
+        "label_weight": [NOT_NEGATIVE],
     }
     _learn_model = staticmethod(learn_lcksvd)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from dbdl._compile import REORDERED, kernel
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, encode, gram_matrix
+from dbdl.estimators._rows import NOT_NEGATIVE
 from dbdl.model.state import Floats
 from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
 
@@ -236,7 +237,7 @@ class SRCClassifier(RivalClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
         "coder": [StrOptions({"lasso", "omp"})],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "tolerance": [NOT_NEGATIVE],
         "n_nonzero": [Interval(Integral, 1, None, closed="left")],
     }
 
