@@ -112,13 +112,17 @@ def as_labels(values: Any, name: str = "y") -> Any:
     if issparse(values):
         raise ValueError(f"{name} is a sparse matrix. Expected one label per row. Pass an array.")
     labels = _to_array(values, name)
-    if labels.dtype.kind in "cV":
-        what = "complex numbers" if labels.dtype.kind == "c" else "records"
+    if labels.dtype.kind == "c":
         raise ValueError(
-            f"{name} holds {what}. Expected one label per row: numbers or strings. Convert them."
+            f"Complex data not supported: {name} holds complex numbers. Expected one label per "
+            "row: numbers or strings. Convert them."
         )
-    if labels.dtype.kind in "mM" and np.isnat(labels).any():
-        raise ValueError(_missing(name, int(np.flatnonzero(np.isnat(labels.ravel()))[0])))
+    if labels.dtype.kind == "V":
+        raise ValueError(
+            f"{name} holds records. Expected one label per row: numbers or strings. Pass one field."
+        )
+    if labels.dtype.kind in "fmM" and (gaps := np.isnan(labels).ravel()).any():
+        raise ValueError(_missing(name, int(gaps.argmax())))
     return _labels_of_objects(labels, name) if labels.dtype == object else labels
 
 
@@ -216,7 +220,12 @@ def _numbers_of_frame(frame: Any, name: str) -> Any:
                 f"{what} holds categories. Expected numbers. Encode them first, one column per "
                 "category say."
             )
-    return frame.assign(**converted) if converted else frame
+    if not converted:
+        return frame
+    frame = frame.copy(deep=False)
+    for column, values in converted.items():
+        frame[column] = values
+    return frame
 
 
 # ------------------------------------------------------------------------------------ labels

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from dbdl._arrays import only_numbers
 
@@ -92,6 +93,8 @@ def _from_file(path: Path) -> Grey:
 
 
 def _from_array(image: ArrayLike) -> Grey:
+    if issparse(image):
+        raise ValueError("the image is a sparse matrix. Expected a dense array. Call .toarray().")
     array = np.asarray(only_numbers(image, "the image"))
     if array.dtype == object:
         array = array.astype(np.float64)
