@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from dbdl._arrays import exponents, times_powers, unsafe
+from dbdl._arrays import SAFE_EXPONENT, exponents, times_powers, unsafe
 
 Array = NDArray[Any]
 Exponents = NDArray[np.int64]
@@ -39,16 +39,28 @@ def unsafe_exponents(X: Array) -> Exponents | None:
 
 def unsafe_atoms(atoms: Array, gram: Array | None = None) -> Exponents | None:
     """The same of atoms; where there is a Gram matrix, few of them have to be looked at."""
-    if gram is not None:
-        square = np.diagonal(gram)
-        vanished = square == 0
-        safe = not unsafe(np.frexp(square)[1] // 2, atoms.dtype)[~vanished].any()
-        if safe and not atoms[vanished].any():
-            return None
+    if gram is not None and has_safe_diagonal(gram, atoms):
+        return None
     return unsafe_exponents(atoms)
 
 
-def with_safe_atoms(atoms: Array) -> tuple[Array, int, bool]:
+def has_safe_diagonal(gram: Array, atoms: Array) -> bool:
+    """Whether a Gram matrix shows that no atom overflows or vanishes when squared.
+
+    A single query would notice the time to look at all atoms. Those that are zero are looked at.
+    """
+    square = np.diagonal(gram)
+    most = 4.0 ** SAFE_EXPONENT[atoms.dtype.name]
+    smallest = square.min()
+    if smallest == 0:
+        vanished = square == 0
+        if atoms[vanished].any():
+            return False
+        smallest = square[~vanished].min(initial=1.0)
+    return 1.0 / most <= float(smallest) and float(square.max()) <= most
+
+
+def with_safe_atoms(atoms: Array, gram: Array | None = None) -> tuple[Array, int, bool]:
     """Atoms (float64) times one power of two, where the norms of atoms count beside each other.
 
     Atoms too small to be told from zero beside the largest are set to zero.
@@ -61,6 +73,8 @@ def with_safe_atoms(atoms: Array) -> tuple[Array, int, bool]:
     is_new : bool
         Whether they differ from those given.
     """
+    if gram is not None and has_safe_diagonal(gram, atoms):
+        return atoms, 0, False
     found = exponents(atoms)
     largest = int(found[atoms.any(axis=1)].max(initial=-(2**20)))
     if largest == -(2**20) or not unsafe(found, atoms.dtype).any():

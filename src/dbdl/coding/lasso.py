@@ -158,7 +158,7 @@ def lasso(
         products = check_gram(as_matrix(gram, "gram"), len(dictionary))
         dependence = DEPENDENCE[products.dtype.name]
         products = aligned(products, wide)
-    dictionary, atom_exponent, is_new = with_safe_atoms(dictionary)
+    dictionary, atom_exponent, is_new = with_safe_atoms(dictionary, products)
     if is_new:
         products, factor, dependence = None, None, DEPENDENCE["float64"]
     if products is None:
