@@ -321,9 +321,9 @@ def queries(draw):
 
     def act():
         model = fitted(name, dtype)
-        shape = np.shape(X.value)
         answers = [getattr(model, method)(X.value) for method in METHODS[:4]
                    if hasattr(model, method)]  # fmt: skip
+        shape = np.shape(X.value)
         expect(shape[1] == 6, "rows of another width were taken")
         if hasattr(model, "classes_"):
             check_scores(model, X.value, shape[0])
@@ -387,6 +387,8 @@ def codings(draw):
     X = draw(rows(n=n, m=m)) if plain_atoms or draw(st.booleans()) else None
     if X is None:
         X = make_rows("plain", "float64", n, m, draw(st.integers(0, 99)))
+    if "as no rows" in X.words:  # which have no codes
+        X = Odd(X.value, X.words)
     atoms = make_rows("plain", "float64", k, m, 7) if plain_atoms else draw(rows(n=k, m=m))
     if draw(st.sampled_from([False] * 9 + [True])):
         atoms = make_rows("plain", "float64", k, m + 1, 7)  # of another width

@@ -105,13 +105,15 @@ def as_labels(values: Any, name: str = "y") -> Any:
     Returns
     -------
     labels : ndarray
-        Of any shape: scikit-learn's own check says what it thinks of that.
+        Of one dimension or more: scikit-learn's own check says what it thinks of that.
     """
     if values is None:
         return None
     if issparse(values):
         raise ValueError(f"{name} is a sparse matrix. Expected one label per row. Pass an array.")
     labels = _to_array(values, name)
+    if labels.ndim == 0:
+        raise ValueError(f"{name} is a single value. Expected one label per row. Pass a list.")
     if labels.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: {name} holds complex numbers. Expected one label per "

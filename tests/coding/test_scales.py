@@ -106,6 +106,14 @@ def test_a_row_far_from_every_atom_is_coded_by_nearest_atoms():
     np.testing.assert_allclose(codes.sum(), 1.0)
 
 
+def test_atoms_of_all_scales_give_codes_that_sum_to_one():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 5)) * 10.0 ** random.uniform(-250, 250, size=(40, 1))
+    for penalty in (1e-300, 1e-4, 1e300):
+        codes = llc(X[:20], X, 5, penalty)
+        np.testing.assert_allclose(codes.sum(axis=1), 1)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -25,7 +25,7 @@ from dbdl.coding._checks import (
     check_length,
     is_number,
 )
-from dbdl.coding._scales import by_scale
+from dbdl.coding._scales import PLENTY, by_scale
 from dbdl.coding.omp import ROWS, gram_matrix
 
 Array = NDArray[Any]
@@ -54,7 +54,7 @@ def llc(
     X : array-like of shape (n_samples, n_features)
         Rows to code.
     atoms : array-like of shape (n_atoms, n_features)
-        Codebook.
+        Codebook. Distances under 1e-90 of its largest atom count as zero.
     n_nonzero : int, default=5
         Nearest atoms that a row uses; at most all.
     penalty : float, default=1e-4
@@ -89,6 +89,7 @@ def llc(
         products = check_gram(aligned(as_matrix(gram, "gram"), FLOAT64), len(wide))
         check_finite(products, "gram")
     n_used = min(int(n_nonzero), len(wide))
+    own_penalty = min(float(penalty), PLENTY)  # coefficients are equal long before
 
     def code_rows(rows: Array, exponent: int) -> list[csr_matrix]:
         # rows and atoms are scaled alike: their distances count
@@ -97,7 +98,7 @@ def llc(
             own_atoms, own_gram = times_powers(wide, np.full(len(wide), -exponent)), None
         if own_gram is None:
             own_gram = gram_matrix(own_atoms, n_threads)
-        return [_code_alike(rows, own_atoms, own_gram, n_used, float(penalty), n_threads)]
+        return [_code_alike(rows, own_atoms, own_gram, n_used, own_penalty, n_threads)]
 
     exponent = np.maximum(exponents(rows), int(exponents(wide).max()))
     bad = unsafe(exponent, FLOAT64)
@@ -170,6 +171,10 @@ def _code_rows(
         trace = _fill_local(products[i], square[i], gram, nearest[i], local)
         # a row that equals all of its atoms has a matrix of rounding: equal coefficients then
         floor = n_used * 2.220446049250313e-16 * square[i]  # the spacing of float64 at 1
+        if trace < 1e-150 or trace > 1e150:  # a matrix that far from one would not be solved
+            local /= trace if trace > 0 else 1.0
+            floor /= trace if trace > 0 else 1.0
+            trace = 1.0 if trace > 0 else 0.0
         if trace <= floor or not _solve_for_ones(local, penalty * trace, codes[i]):
             codes[i] = 1.0
         codes[i] /= codes[i].sum()
