@@ -14,21 +14,25 @@ PACKAGE = Path(find_spec("dbdl").origin).parent
 MAY_IMPORT = {
     "_archives": set(),
     "_loaded": {"model"},
+    "_arrays": set(),
     "_threads": set(),
     "_compile": set(),
     "_products": {"_threads", "_compile"},
     "draws": {"_compile"},
     "model": set(),
-    "coding": {"_products", "_threads", "_compile"},
-    "rows": {"model", "_threads", "_files", "_columns", "_arrow"},
-    "backends": {"model", "coding", "rows", "draws", "_products", "_threads", "_compile"},
+    "coding": {"_arrays", "_products", "_threads", "_compile"},
+    "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
+    "backends": {
+        "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
+    },
     "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_loaded",
+        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_arrays",
+        "_loaded",
     },
     "learn": {
-        "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_compile", "_files",
-        "dbdl",  # for its version
+        "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
+        "_compile", "_files", "dbdl",  # for its version
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
@@ -37,7 +41,7 @@ MAY_IMPORT = {
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
     "plotting": {"sampler", "estimators", "_files"},
-    "features": {"model", "coding", "_threads", "_compile", "_loaded"},
+    "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},
     "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
     "_files": set(),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._arrays import unit_rows
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.coding.omp import Selection, encode, gram_matrix
@@ -270,9 +271,11 @@ class HostBackend:
 
     def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, NDArray[np.float64]]:
         """Atoms of unit norm in the dtype of ``like``, and the norms they had."""
-        norm = np.sqrt(self.norm_square(atoms))
-        norm[norm == 0] = 1.0
-        return (atoms / norm[:, np.newaxis]).astype(like.dtype, order="C"), norm
+        wide = atoms.astype(np.float64, copy=False)
+        unit = unit_rows(wide)
+        norm = np.einsum("kj,kj->k", unit, wide)  # the square of a small norm would vanish
+        norm[~wide.any(axis=1)] = 1.0
+        return unit.astype(like.dtype, order="C"), norm
 
     def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
         """Squared norms of the atoms."""

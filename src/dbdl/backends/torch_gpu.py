@@ -308,9 +308,13 @@ class TorchBackend:
 
     def unit_atoms(self, atoms: Tensor, like: Tensor) -> tuple[Floats, NDArray[np.float64]]:
         """Atoms of unit norm in the dtype of ``like``, and the norms they had, on the host."""
-        norm = atoms.double().norm(dim=1)
+        wide = atoms.double()
+        largest = wide.abs().amax(dim=1, keepdim=True)
+        largest[largest == 0] = 1.0
+        part = wide / largest  # the square of a small norm would vanish
+        norm = part.norm(dim=1, keepdim=True)
         norm[norm == 0] = 1.0
-        return self.to_host((atoms / norm[:, None]).to(like.dtype)), self.to_host(norm)
+        return self.to_host((part / norm).to(like.dtype)), self.to_host((norm * largest)[:, 0])
 
     def norm_square(self, atoms: Tensor) -> NDArray[np.float64]:
         """Squared norms of the atoms, on the host."""

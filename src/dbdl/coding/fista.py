@@ -110,10 +110,11 @@ def fista(
     point_image[:] = image
     trace = [_objective(codes, image, linear, penalty)]
     momentum, fresh, converged = 1.0, True, False
-    slack = 1.0 + SLACK[dtype.name]
+    slack, largest = 1.0 + SLACK[dtype.name], float(np.finfo(dtype).max)
     for _ in range(n_iterations):
         step = dtype.type(1.0 / lipschitz)
-        _shrink(point, point_image, linear, step, dtype.type(penalty / lipschitz), trial)
+        threshold = dtype.type(min(penalty / lipschitz, largest))
+        _shrink(point, point_image, linear, step, threshold, trial)
         product(trial, trial_image)
         moved, curved = _curvature(trial, trial_image, point, point_image)
         if curved > lipschitz * moved * slack:

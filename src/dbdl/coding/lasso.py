@@ -22,7 +22,6 @@ computed anew, which also takes the rounding out of them.
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,15 +33,22 @@ from sklearn.exceptions import ConvergenceWarning
 from dbdl._compile import REORDERED, inlined, kernel, pasted, read_only
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
-from dbdl.coding.omp import (
-    OVERFLOW,
-    ROWS,
-    _aligned,
-    _as_matrix,
-    _check_finite,
-    _check_gram,
-    gram_matrix,
+from dbdl.coding._checks import (
+    aligned,
+    as_matrices,
+    as_matrix,
+    check_finite,
+    check_gram,
+    check_rule,
 )
+from dbdl.coding._scales import (
+    by_scale,
+    in_dtype,
+    scaled_number,
+    unsafe_exponents,
+    with_safe_atoms,
+)
+from dbdl.coding.omp import OVERFLOW, ROWS, gram_matrix
 
 Array = NDArray[Any]
 
@@ -115,8 +121,8 @@ def lasso(
     X : array-like of shape (n_samples, n_features)
         Rows to code.
     atoms : array-like of shape (n_atoms, n_features)
-        Dictionary, of any norms: the norm of an atom counts. Zero atoms are never used; of equal
-        or dependent atoms an independent part is.
+        Dictionary, of any norms: the norm of an atom counts. Zero atoms are never used, nor are
+        those under 1e-90 of the largest; of equal or dependent atoms an independent part is.
     penalty : float, optional
         Weight of the sum of absolute coefficients, 0 or more. scikit-learn's ``alpha`` times the
         number of features.
@@ -145,43 +151,46 @@ def lasso(
     >>> lasso([[3.0, 0.0, -1.0]], np.eye(3), penalty=0.5).toarray()
     array([[ 2.5,  0. , -0.5]])
     """
-    _check_rule(penalty, tol, n_nonzero)
-    rows, dictionary = _as_matrix(X, "X"), _as_matrix(atoms, "atoms")
-    if rows.shape[1] != dictionary.shape[1]:
-        raise ValueError(
-            f"X has {rows.shape[1]} features and atoms have {dictionary.shape[1]}. Expected the "
-            "same number: rows are samples in X and atoms in atoms."
-        )
-    _check_finite(rows, "X")
-    _check_finite(dictionary, "atoms")
+    check_rule(penalty, tol, n_nonzero)
+    rows, dictionary = as_matrices(X, atoms)
+    check_finite(rows, "X")
+    check_finite(dictionary, "atoms")
     asked, wide = rows.dtype, np.dtype(np.float64)
-    rows, dictionary = _aligned(rows, wide), _aligned(dictionary, wide)
-    if gram is None:
-        products, dependence = gram_matrix(dictionary, n_threads), DEPENDENCE["float64"]
-        if not np.isfinite(np.diagonal(products)).all():  # no product is larger
-            raise ValueError(OVERFLOW)
-    else:
-        products = _check_gram(_as_matrix(gram, "gram"), len(dictionary))
+    rows, dictionary = aligned(rows, wide), aligned(dictionary, wide)
+    products, dependence = None, DEPENDENCE["float64"]
+    if gram is not None:
+        products = check_gram(as_matrix(gram, "gram"), len(dictionary))
         dependence = DEPENDENCE[products.dtype.name]
-        products = _aligned(products, wide)
+        products = aligned(products, wide)
+    dictionary, atom_exponent, is_new = with_safe_atoms(dictionary, products)
+    if is_new:
+        products, factor, dependence = None, None, DEPENDENCE["float64"]
+    if products is None:
+        products = gram_matrix(dictionary, n_threads)
     most = min(dictionary.shape)
     wanted = most if n_nonzero is None else int(n_nonzero)
-    problem = _Problem(
-        read_only(products),
-        -1.0 if penalty is None else float(penalty),
-        -1.0 if tol is None else float(tol),
-        dependence,
-        min(most, wanted + 1),
-        wanted,
-    )
 
-    def code(block: slice) -> csr_matrix:
-        return _code_block(rows[block], dictionary, problem, factor)
+    def code_rows(rows: Array, exponent: int) -> list[csr_matrix]:
+        own_penalty = scaled_number(penalty, -exponent - atom_exponent)
+        own_tol = scaled_number(tol, -exponent)
+        problem = _Problem(
+            read_only(products),
+            -1.0 if own_penalty is None else float(own_penalty),
+            -1.0 if own_tol is None else float(own_tol),
+            dependence,
+            min(most, wanted + 1),
+            wanted,
+        )
 
-    blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
-    if not blocks:
-        return csr_matrix((0, len(dictionary)), dtype=asked)
-    return vstack(blocks, format="csr").astype(asked, copy=False)
+        def code(block: slice) -> csr_matrix:
+            return _code_block(rows[block], dictionary, problem, factor)
+
+        blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
+        return [vstack(blocks, format="csr") if blocks else csr_matrix((0, len(dictionary)))]
+
+    atom_exponents = np.full(len(dictionary), atom_exponent) if atom_exponent else None
+    codes = by_scale(code_rows, rows, unsafe_exponents(rows), atom_exponents)
+    return in_dtype(codes[0], asked)
 
 
 class SharedFactor(NamedTuple):
@@ -228,20 +237,6 @@ class SharedFactor(NamedTuple):
         codes = np.zeros_like(correlations)
         codes[:, self.atom] = row_products(part, self.transposed)
         return codes, row_squares(part)
-
-
-def _check_rule(penalty: float | None, tol: float | None, n_nonzero: int | None) -> None:
-    if [penalty, tol, n_nonzero].count(None) != 2:
-        raise ValueError(
-            f"penalty is {penalty!r}, tol is {tol!r} and n_nonzero is {n_nonzero!r}. Expected "
-            "exactly one of them. Pass the weight of the absolute coefficients, the norm of the "
-            "residual, or the number of non-zeros."
-        )
-    if n_nonzero is not None and (not isinstance(n_nonzero, Integral) or n_nonzero < 1):
-        raise ValueError(f"n_nonzero is {n_nonzero!r}. Expected a whole number of 1 or more.")
-    value, name = (tol, "tol") if penalty is None else (penalty, "penalty")
-    if value is not None and not 0 <= value < np.inf:
-        raise ValueError(f"{name} is {value!r}. Expected a finite number of 0 or more.")
 
 
 def _code_block(

@@ -10,23 +10,36 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._arrays import exponents, times_powers, unsafe
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
+from dbdl.coding._checks import (
+    aligned,
+    as_matrices,
+    as_matrix,
+    check_finite,
+    check_gram,
+    check_length,
+    is_number,
+)
+from dbdl.coding._scales import PLENTY, by_scale
 from dbdl.coding.omp import ROWS, gram_matrix
 
 Array = NDArray[Any]
 
+FLOAT64 = np.dtype(np.float64)
+
 
 def llc(
-    X: Array,
-    atoms: Array,
+    X: ArrayLike,
+    atoms: ArrayLike,
     n_nonzero: int = 5,
     penalty: float = 1e-4,
-    gram: Array | None = None,
+    gram: ArrayLike | None = None,
     n_threads: int = 1,
 ) -> csr_matrix:
     r"""Code rows over their nearest atoms.
@@ -39,15 +52,15 @@ def llc(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows to code, finite.
-    atoms : ndarray of shape (n_atoms, n_features)
-        Codebook, finite.
+    X : array-like of shape (n_samples, n_features)
+        Rows to code.
+    atoms : array-like of shape (n_atoms, n_features)
+        Codebook. Distances under 1e-90 of its largest atom count as zero.
     n_nonzero : int, default=5
         Nearest atoms that a row uses; at most all.
     penalty : float, default=1e-4
         More than 0.
-    gram : ndarray of shape (n_atoms, n_atoms), optional
+    gram : array-like of shape (n_atoms, n_atoms), optional
         ``atoms @ atoms.T`` in float64, where it is at hand.
     n_threads : int, default=1
         Number of threads. Any number gives the same bits.
@@ -65,19 +78,48 @@ def llc(
     >>> llc(np.array([[0.25, 0.0]]), atoms, n_nonzero=2, penalty=1e-9).toarray().round(6)
     array([[0.75, 0.25, 0.  ]])
     """
-    wide = np.ascontiguousarray(atoms, dtype=np.float64)
-    products = gram_matrix(wide, n_threads) if gram is None else gram
-    n_used = min(n_nonzero, len(wide))
+    given, dictionary = as_matrices(X, atoms)
+    check_finite(given, "X")
+    check_finite(dictionary, "atoms")
+    check_length(n_nonzero)
+    if not (is_number(penalty) and 0 < penalty < np.inf):
+        raise ValueError(f"penalty is {penalty!r}. Expected a finite number of more than 0.")
+    rows, wide = aligned(given, FLOAT64), aligned(dictionary, FLOAT64)
+    products = None
+    if gram is not None:
+        products = check_gram(aligned(as_matrix(gram, "gram"), FLOAT64), len(wide))
+        check_finite(products, "gram")
+    n_used = min(int(n_nonzero), len(wide))
+    own_penalty = min(float(penalty), PLENTY)  # coefficients are equal long before
 
-    def code(rows: slice) -> tuple[Array, Array]:
-        own = np.ascontiguousarray(X[rows], dtype=np.float64)
-        return codes_of_nearest(own, wide, products, n_used, penalty)
+    def code_rows(rows: Array, exponent: int) -> list[csr_matrix]:
+        # rows and atoms are scaled alike: their distances count
+        own_atoms, own_gram = wide, products
+        if exponent:
+            own_atoms, own_gram = times_powers(wide, np.full(len(wide), -exponent)), None
+        if own_gram is None:
+            own_gram = gram_matrix(own_atoms, n_threads)
+        return [_code_alike(rows, own_atoms, own_gram, n_used, own_penalty, n_threads)]
 
-    blocks = run_blocks(code, block_slices(len(X), ROWS), n_threads)
+    exponent = np.maximum(exponents(rows), int(exponents(wide).max()))
+    bad = unsafe(exponent, FLOAT64)
+    groups = np.where(bad, exponent, 0) if bad.any() else None
+    return by_scale(code_rows, rows, groups, scale_back=False)[0]
+
+
+def _code_alike(
+    rows: Array, atoms: Array, gram: Array, n_used: int, penalty: float, n_threads: int
+) -> csr_matrix:
+    """Code rows (float64) that are on a scale with the atoms."""
+
+    def code(block: slice) -> tuple[Array, Array]:
+        return codes_of_nearest(rows[block], atoms, gram, n_used, penalty)
+
+    blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
     empty = [(np.empty((0, n_used), dtype=np.int64), np.empty((0, n_used)))]
     indices, values = (np.concatenate(parts) for parts in zip(*(blocks or empty), strict=True))
     indptr = np.arange(0, indices.size + 1, n_used)
-    return csr_matrix((values.ravel(), indices.ravel(), indptr), shape=(len(X), len(wide)))
+    return csr_matrix((values.ravel(), indices.ravel(), indptr), shape=(len(rows), len(atoms)))
 
 
 def codes_of_nearest(
@@ -124,6 +166,10 @@ def _code_rows(
         trace = _fill_local(products[i], square[i], gram, nearest[i], local)
         # a row that equals all of its atoms has a matrix of rounding: equal coefficients then
         floor = n_used * 2.220446049250313e-16 * square[i]  # the spacing of float64 at 1
+        if trace < 1e-150 or trace > 1e150:  # a matrix that far from one would not be solved
+            local /= trace if trace > 0 else 1.0
+            floor /= trace if trace > 0 else 1.0
+            trace = 1.0 if trace > 0 else 0.0
         if trace <= floor or not _solve_for_ones(local, penalty * trace, codes[i]):
             codes[i] = 1.0
         codes[i] /= codes[i].sum()

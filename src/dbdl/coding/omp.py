@@ -28,18 +28,30 @@ against the margin (atoms close to dependent, residuals close to zero) the row s
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
+from dbdl._arrays import times_powers
 from dbdl._compile import REORDERED, kernel, read_only
 from dbdl._products import block_product, row_products, row_squares
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
+from dbdl.coding._checks import (
+    aligned,
+    as_lengths,
+    as_matrices,
+    as_matrix,
+    check_choices,
+    check_finite,
+    check_gram,
+    check_lengths,
+    check_n_jobs,
+)
+from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_atoms, unsafe_exponents
 
 Selection = Literal["orthogonal", "forward"]
 Array = NDArray[Any]
@@ -210,7 +222,7 @@ def omp_path(
     codes : list of csr_matrix of shape (n_samples, n_atoms)
         One for each entry of ``n_nonzero``, bit for bit what :func:`omp` gives for it.
     """
-    return _code(X, atoms, list(n_nonzero), None, selection, gram, n_jobs)
+    return _code(X, atoms, as_lengths(n_nonzero), None, selection, gram, n_jobs)
 
 
 def encode(
@@ -316,125 +328,39 @@ def _code(
     n_jobs: int | None,
 ) -> list[csr_matrix]:
     """Check the input, code, and lay the codes out as CSR matrices in the float dtype of X."""
-    rows, dictionary = _as_matrix(X, "X"), _as_matrix(atoms, "atoms")
-    if rows.shape[1] != dictionary.shape[1]:
-        raise ValueError(
-            f"X has {rows.shape[1]} features and atoms have {dictionary.shape[1]}. Expected the "
-            "same number: rows are samples in X and atoms in atoms. Transpose the one that holds "
-            "them as columns."
-        )
-    _check_choices(selection, tol)
-    lengths = _check_lengths(lengths, min(dictionary.shape))
+    rows, dictionary = as_matrices(X, atoms)
+    check_choices(selection, tol)
+    lengths = check_lengths(lengths, min(dictionary.shape))
     asked = rows.dtype
     dtype = np.result_type(rows, dictionary)
-    rows, dictionary = _aligned(rows, dtype), _aligned(dictionary, dtype)
-    _check_finite(rows, "X")
-    n_threads = resolve_n_jobs(n_jobs)
+    rows, dictionary = aligned(rows, dtype), aligned(dictionary, dtype)
+    check_finite(rows, "X")
+    n_threads = resolve_n_jobs(check_n_jobs(n_jobs))
+    products = None
     if gram is None:
-        _check_finite(dictionary, "atoms")
-        products = gram_matrix(dictionary, n_threads)
+        check_finite(dictionary, "atoms")
     else:
-        products = _check_gram(_aligned(_as_matrix(gram, "gram"), dtype), dictionary.shape[0])
+        products = check_gram(aligned(as_matrix(gram, "gram"), dtype), dictionary.shape[0])
+    atom_exponents = unsafe_atoms(dictionary, products)
+    if atom_exponents is not None:
+        check_finite(dictionary, "atoms")
+        dictionary, products = times_powers(dictionary, -atom_exponents), None
+    if products is None:
+        products = gram_matrix(dictionary, n_threads)
+
+    def code(rows: Array, exponent: int) -> list[csr_matrix]:
+        own_tol = scaled_number(tol, -exponent)
+        pursuit = encode(rows, dictionary, products, lengths, selection, own_tol, n_threads)
+        return [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
+
     try:
-        pursuit = encode(rows, dictionary, products, lengths, selection, tol, n_threads)
+        codes = by_scale(code, rows, unsafe_exponents(rows), atom_exponents)
     except ValueError:
         # atoms passed with their Gram matrix are looked at only here, since a single query would
         # notice the time to read them all once more
-        _check_finite(dictionary, "atoms")
+        check_finite(dictionary, "atoms")
         raise
-    codes = [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
-    return [matrix.astype(asked, copy=False) for matrix in codes]
-
-
-def _as_matrix(values: ArrayLike, name: str) -> Array:
-    """A two-dimensional float32 or float64 array; other numbers become float64."""
-    if issparse(values):
-        raise ValueError(f"{name} is a sparse matrix. Expected a dense array. Call .toarray().")
-    try:
-        array = np.asarray(values)
-        if array.dtype != np.float32:
-            array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} does not convert to real numbers ({error}). Expected a two-dimensional "
-            "numeric array. Convert it first."
-        ) from error
-    if array.ndim != 2:
-        raise ValueError(
-            f"{name} has {array.ndim} dimensions. Expected 2, one row a sample or atom. A single "
-            "row wants the shape (1, n_features): values.reshape(1, -1)."
-        )
-    if name != "X" and 0 in array.shape:
-        raise ValueError(
-            f"{name} has shape {array.shape}. Expected at least one atom and one feature. Pass a "
-            "dictionary that is not empty."
-        )
-    return array
-
-
-def _aligned(array: Array, dtype: np.dtype[Any]) -> Array:
-    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
-
-
-def _check_finite(array: Array, name: str) -> None:
-    if not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} contains NaN or infinity. Expected finite numbers. Drop or impute those "
-            "values first."
-        )
-
-
-def _check_choices(selection: str, tol: float | None) -> None:
-    if selection not in ("orthogonal", "forward"):
-        raise ValueError(
-            f"selection is {selection!r}. Expected 'orthogonal' (textbook) or 'forward' (lowers "
-            "the residual most). Choose one of the two."
-        )
-    if tol is not None and not tol >= 0:
-        raise ValueError(
-            f"tol is {tol!r}. Expected None or a residual norm of 0 or more. Pass None to use "
-            "n_nonzero alone."
-        )
-
-
-def _check_lengths(lengths: Sequence[int], most: int) -> list[int]:
-    """Numbers of non-zeros, clipped to what the dictionary allows."""
-    if not lengths:
-        raise ValueError(
-            "n_nonzero is empty. Expected at least one number of non-zeros. Pass [50], say."
-        )
-    for length in lengths:
-        if isinstance(length, (bool, np.bool_)) or not isinstance(length, (int, np.integer)):
-            raise ValueError(
-                f"n_nonzero is {length!r}. Expected a whole number of 1 or more. Convert it to int."
-            )
-        if length < 1:
-            raise ValueError(
-                f"n_nonzero is {length}. Expected 1 or more. Pass the most atoms a row may use."
-            )
-    if max(lengths) > most:
-        warnings.warn(
-            f"n_nonzero={max(lengths)} was asked for; {most} is used, the smaller of the numbers "
-            "of atoms and features.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return [min(int(length), most) for length in lengths]
-
-
-def _check_gram(gram: Array, n_atoms: int) -> Array:
-    if gram.shape != (n_atoms, n_atoms):
-        raise ValueError(
-            f"gram has shape {gram.shape}. Expected ({n_atoms}, {n_atoms}), one row and column an "
-            "atom. Pass atoms @ atoms.T, or None to have it computed."
-        )
-    diagonal = np.diagonal(gram)
-    if not (np.isfinite(diagonal).all() and (diagonal >= 0).all()):
-        raise ValueError(
-            "The diagonal of gram is not made of finite numbers of 0 or more. Expected the "
-            "squared norms of the atoms. Pass atoms @ atoms.T of finite atoms."
-        )
-    return gram
+    return [in_dtype(matrix, asked) for matrix in codes]
 
 
 # -------------------------------------------------------------------------------------- kernels

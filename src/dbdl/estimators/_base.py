@@ -19,12 +19,13 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from dbdl._arrays import as_labels
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.backends import Backend, Engine, make_backend, make_engine
 from dbdl.backends.sharded import InTurn
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin
-from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._rows import N_JOBS, NOT_NEGATIVE, POSITIVE, PRECISION, RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.ensemble import Member
 from dbdl.learn.held_out import Coder, Rule
@@ -47,20 +48,20 @@ from dbdl.rows.readers import is_dask
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-    "initial_ratio": [Interval(Real, 0, None, closed="neither")],
+    "initial_ratio": [POSITIVE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
     "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "scan": [StrOptions({"collapsed", "paper"})],
-    "noise_precision": [Interval(Real, 0, None, closed="neither")],
+    "noise_precision": [PRECISION],
     "sample_noise": ["boolean"],
-    "strength_precision": [Interval(Real, 0, None, closed="neither")],
+    "strength_precision": [PRECISION],
     "strengths_counted": [StrOptions({"used", "all"})],
-    "atom_precision": [None, Interval(Real, 0, None, closed="neither")],
-    "usage_a": [None, Interval(Real, 0, None, closed="neither")],
-    "usage_b": [None, Interval(Real, 0, None, closed="neither")],
-    "hyper_prior": [Interval(Real, 0, None, closed="neither")],
+    "atom_precision": [None, PRECISION],
+    "usage_a": [None, PRECISION],
+    "usage_b": [None, PRECISION],
+    "hyper_prior": [PRECISION],
     "beta_size": [StrOptions({"start", "current"})],
-    "least_energy": [Interval(Real, 0, None, closed="left")],
+    "least_energy": [NOT_NEGATIVE],
     "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
     "forgetting": [Interval(Real, 0, 1, closed="right")],
     "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
@@ -69,7 +70,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "checkpoint": [None, str, os.PathLike],
     "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
     "warm_start": ["boolean"],
-    "n_jobs": [None, Integral],
+    "n_jobs": N_JOBS,
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
@@ -126,7 +127,8 @@ class DictionaryEstimator(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
                 "the labels of the rows"
             )
-        labels = column_or_1d(y.compute() if is_dask(y) else y, warn=True)  # type: ignore[union-attr]
+        known = as_labels(y.compute() if is_dask(y) else y)  # type: ignore[union-attr]
+        labels = column_or_1d(known, warn=True)
         assert_all_finite(labels, input_name="y")
         check_consistent_length(lazy, labels)
         return self._note(lazy), labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Annotated, Any
 
 import numpy as np
@@ -9,18 +10,43 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from dbdl._arrays import (
+    SAFE_EXPONENT,
+    as_labels,
+    only_numbers,
+    refuse_huge,
+    validate_rows,
+)
+from dbdl._arrays import unit_rows as unit_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO
 from dbdl.estimators._lazy import by_blocks
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.state import Floats
 from dbdl.model.trust import Length, Positive, RecordError, Scope
-from dbdl.rows.lazy import unit_rows as unit_rows
 
-ROW_FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
+TOO_SMALL = (
+    "X has values of at most {largest:.2g} in absolute value, whose squares cannot be told from "
+    "zero. Scale X, or use normalize=True."
+)
+
+#: Weights, penalties and precisions beyond this, or precisions under its inverse, leave nothing of
+#: the other numbers; float32 ends at 3e38.
+LARGEST_WEIGHT = 1e30
+POSITIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="right")
+NOT_NEGATIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="both")
+PRECISION = Interval(Real, 1 / LARGEST_WEIGHT, LARGEST_WEIGHT, closed="both")
+
+#: Constraints of ``n_jobs``: threads, or -1 for all processors, as joblib has it.
+N_JOBS: list[Any] = [
+    None,
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Integral, None, -1, closed="right"),
+]
 
 
 class RowEstimator(CheckedEstimator):
@@ -44,21 +70,24 @@ class RowEstimator(CheckedEstimator):
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
         """Validated rows in the order of C, scaled to unit norm where asked for."""
-        return self._scaled(validate_data(self, X, reset=reset, **ROW_FORMAT))
+        return self._scaled(validate_rows(self, X, reset=reset))
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Floats, NDArray[Any]]:
         """Rows to learn from, as `_rows`, and their labels."""
-        rows, labels = validate_data(self, X, y, reset=reset, **ROW_FORMAT)
+        rows, labels = validate_rows(self, X, as_labels(y), reset=reset)
         return self._scaled(rows), labels
 
     def _check_not_all_zero(self, X: Floats) -> None:
-        if not X.any():
+        largest = float(np.abs(X).max(initial=0))
+        if largest == 0:
             raise ValueError(ALL_ZERO)
+        if largest < 2.0 ** -SAFE_EXPONENT[X.dtype.name]:
+            raise ValueError(TOO_SMALL.format(largest=largest))
 
     def _scaled(self, X: Floats) -> Floats:
-        return unit_rows(X) if self.normalize else X
+        return unit_rows(X) if self.normalize else refuse_huge(X)
 
 
 class ScoreClassifier(ClassifierMixin, RowEstimator):
@@ -115,6 +144,22 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         number = (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
         return self.classes_[number]
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the part of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        return float(super().score(X, as_labels(y), sample_weight))
+
     @by_blocks
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities: softmax of the scores over a temperature fitted on held-out rows.
@@ -137,12 +182,24 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
 
 
 def decode(codes: Any, atoms: Floats) -> Floats:
-    """Rows that codes {array-like, sparse matrix} (n_samples, n_atoms) stand for."""
-    codes = check_array(codes, accept_sparse="csr", dtype=[np.float64, np.float32])
+    """Rows that codes {array-like, sparse matrix} (n_samples, n_atoms) stand for, named X."""
+    codes = check_array(
+        only_numbers(codes, "X"),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        input_name="X",
+    )
     if codes.shape[1] != len(atoms):
         raise ValueError(
-            f"codes have {codes.shape[1]} columns, but there are {len(atoms)} atoms; pass what "
-            "transform returned"
+            f"X, the codes, has {codes.shape[1]} columns, but there are {len(atoms)} atoms; pass "
+            "what transform returned"
         )
-    rows = codes @ atoms
-    return rows.toarray() if issparse(rows) else rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = codes @ atoms
+    rows = rows.toarray() if issparse(rows) else rows
+    if not np.isfinite(rows).all():
+        raise ValueError(
+            "X holds codes so large that their products with the atoms overflow. Expected codes as "
+            "transform gives them. Look for values that are out of proportion."
+        )
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
+from dbdl._arrays import as_labels
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import FitProgress, with_callbacks
-from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ensemble import (
     LABEL_WEIGHTS,
@@ -214,8 +216,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         "selection": [StrOptions({"auto", *SELECTIONS})],
         "path_average": [StrOptions({"auto"}), "boolean"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
-        "penalty": [Interval(Real, 0, None, closed="neither")],
-        "label_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "penalty": [POSITIVE],
+        "label_weight": [StrOptions({"auto"}), POSITIVE],
         "noise_per_class": ["boolean"],
     }
 
@@ -574,7 +576,7 @@ def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | Non
     """Classes known after a batch, sorted: those before, those named, and those that came."""
     parts = [known, np.unique(y)]
     if classes is not None:
-        named = np.unique(np.asarray(classes))
+        named = np.unique(column_or_1d(as_labels(classes, "classes")))
         if not len(known) and not np.isin(parts[1], named).all():
             raise ValueError(
                 f"y has classes {parts[1][~np.isin(parts[1], named)]} that classes does not name: "

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+
+from dbdl._arrays import only_numbers
 
 Grey: TypeAlias = NDArray[np.float32]
 #: A path, or an array (height, width) or (height, width, 3): uint8, or floats between 0 and 1.
 ImageLike: TypeAlias = str | Path | ArrayLike
+
+# Floats beyond this are no grey levels, even of an image that was centred or stretched.
+LARGEST_LEVEL = 1e6
 
 # Luma of ITU-R BT.601, which Pillow uses for files as well.
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
@@ -37,6 +44,8 @@ def read_grey(
         Levels between 0 and 1.
     """
     grey = _from_file(Path(image)) if isinstance(image, str | Path) else _from_array(image)
+    if longest_side is not None and not (isinstance(longest_side, Integral) and longest_side > 0):
+        raise ValueError(f"longest_side is {longest_side!r}. Expected None or a number of pixels.")
     if longest_side is not None and max(grey.shape) > longest_side:
         scale = longest_side / max(grey.shape)
         shape = (max(1, round(grey.shape[0] * scale)), max(1, round(grey.shape[1] * scale)))
@@ -86,7 +95,11 @@ def _from_file(path: Path) -> Grey:
 
 
 def _from_array(image: ArrayLike) -> Grey:
-    array = np.asarray(image)
+    if issparse(image):
+        raise ValueError("the image is a sparse matrix. Expected a dense array. Call .toarray().")
+    array = np.asarray(only_numbers(image, "the image"))
+    if array.dtype == object:
+        array = array.astype(np.float64)
     if array.ndim == 3 and array.shape[2] in (3, 4):
         levels = _levels(array[:, :, :3])
         return levels @ LUMA
@@ -107,10 +120,14 @@ def _levels(array: NDArray[np.generic]) -> Grey:
             f"an image holds uint8, or floats between 0 and 1; this holds {array.dtype}. Divide by "
             "its largest possible value"
         )
-    levels = array.astype(np.float32)
-    if not np.isfinite(levels).all():
+    if not np.isfinite(array).all():
         raise ValueError("an image has NaN or infinity; replace or leave out those pixels")
-    return levels
+    if np.abs(array.astype(np.float64)).max() > LARGEST_LEVEL:
+        raise ValueError(
+            f"an image holds floats between 0 and 1; this has values beyond {LARGEST_LEVEL:.0e}. "
+            "Divide by its largest possible value"
+        )
+    return array.astype(np.float32)
 
 
 def _resize(grey: Grey, shape: tuple[int, int]) -> Grey:

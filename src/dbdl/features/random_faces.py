@@ -16,8 +16,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from dbdl._arrays import near_one, refuse_huge, validate_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl.model.trust import Scope, reals
 
@@ -25,7 +26,6 @@ from dbdl.model.trust import Scope, reals
 VERSION = 1
 
 Floats = NDArray[np.floating[Any]]
-FORMAT: dict[str, Any] = {"dtype": [np.float64, np.float32]}
 
 
 class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
@@ -98,7 +98,7 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         self : object
         """
         self._validate_params()
-        rows = validate_data(self, X, **FORMAT)
+        rows = validate_rows(self, X)
         random = check_random_state(self.random_state)
         self.components_ = _draw_directions(random, self.n_components, rows.shape[1], rows.dtype)
         self._n_features_out = self.n_components
@@ -120,9 +120,10 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         projected : ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, **FORMAT)
+        rows = validate_rows(self, X, reset=False)
+        rows = near_one(rows) if self.normalize else refuse_huge(rows)
         projected = rows @ self.components_.T.astype(rows.dtype, copy=False)
-        return scale_rows(projected, copy=False) if self.normalize else projected
+        return scale_rows(near_one(projected), copy=False) if self.normalize else projected
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ from dbdl._threads import run_blocks
 from dbdl.backends import Backend, Engine, NumbaBackend, make_backend
 from dbdl.backends.base import DeviceMemoryError
 from dbdl.backends.sharded import InTurn
+from dbdl.coding._scales import by_scale, unsafe_exponents
 from dbdl.coding.omp import gram_matrix
 from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
@@ -147,7 +148,20 @@ class Member(Record):
 def encode_rows(
     X: Floats, atoms: Floats, gram: Floats | None, coders: Sequence[Coder], backend: Backend
 ) -> list[csr_matrix]:
-    """Codes of rows by each coder; coders of one rule of matching pursuit share a pass."""
+    """Codes of rows by each coder; coders of one rule of matching pursuit share a pass.
+
+    Rows may be on any scale.
+    """
+
+    def code(rows: Floats, exponent: int) -> list[csr_matrix]:
+        return _encode_safe_rows(rows, atoms, gram, coders, backend)
+
+    return by_scale(code, X, unsafe_exponents(X))
+
+
+def _encode_safe_rows(
+    X: Floats, atoms: Floats, gram: Floats | None, coders: Sequence[Coder], backend: Backend
+) -> list[csr_matrix]:
     codes: dict[Coder, csr_matrix] = {}
     for selection in {coder.selection: None for coder in coders}:
         own = [coder for coder in coders if coder.selection == selection]
@@ -200,13 +214,17 @@ def learn_member(
 def publish_member(
     learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64] | None = None
 ) -> Member:
-    """Put together what is published of a chain."""
+    """Put together what is published of a chain: atoms that are zero, which code nothing, are not.
+
+    Those are atoms that no row used in the end, kept since a chain has to have some.
+    """
     if label_atoms is None:
         label_atoms = np.empty((len(dictionary.atoms), 0))
+    some = dictionary.atoms.any(axis=1)
     return Member(
-        dictionary.atoms,
-        dictionary.selection_probability,
-        label_atoms,
+        dictionary.atoms[some],
+        dictionary.selection_probability[:, some],
+        label_atoms[some],
         learned.chain.trace,
         learned.n_initial_atoms,
     )

@@ -108,7 +108,7 @@ def learn_ksvd(
     n_nonzero = min(n_nonzero, *atoms.shape)
     update_atoms = update_exactly if update == "exact" else update_approximately
     untried: NDArray[np.bool_] = np.any(X, axis=1)
-    objective = np.empty(n_iterations)
+    objective = np.empty(int(n_iterations))
     with single_threaded_blas():
         for iteration in range(n_iterations):
             codes = code_rows(X, atoms, n_nonzero, selection, n_threads)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._arrays import unit_rows
 from dbdl.backends.base import Backend
 from dbdl.draws import Key
 from dbdl.learn.chain import ChainSettings, LearnedChain
@@ -18,6 +19,9 @@ from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import run
 
 Classes = NDArray[np.int64]
+
+#: Part of the norm of an atom over features and labels that the features have to have at least.
+LEAST_FEATURES = 1e-100
 
 
 def one_hot(class_of_row: Classes, n_classes: int) -> NDArray[np.float64]:
@@ -100,8 +104,10 @@ def split_labels(
 ) -> tuple[Dictionary, NDArray[np.float64]]:
     """Undo `append_labels` on what was learned: atoms of unit norm, and their label atoms."""
     features, labels = dictionary.atoms[:, :n_features], dictionary.atoms[:, n_features:]
-    norm = np.linalg.norm(features, axis=1).astype(np.float64)
-    norm[norm == 0] = 1.0
-    atoms = (features / norm[:, np.newaxis]).astype(features.dtype)
+    norm = np.linalg.norm(features.astype(np.float64), axis=1)
+    # labels alone: no row will choose it, and it is not published
+    features = np.where(norm[:, np.newaxis] > LEAST_FEATURES, features, 0.0)
+    norm[norm <= LEAST_FEATURES] = 1.0
+    atoms = unit_rows(features).astype(dictionary.atoms.dtype)
     split = replace(dictionary, atoms=atoms, scale=dictionary.scale * norm)
     return split, labels / (np.sqrt(weight) * norm[:, np.newaxis])

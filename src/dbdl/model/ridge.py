@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, lstsq
 from scipy.sparse import csr_matrix
 
 from dbdl.model.statistics import AtomSums
@@ -42,8 +42,21 @@ def scaled_ridge(sums: AtomSums, scale: Floats64, penalty: float) -> Floats64:
 
 
 def solve_ridge(gram: Floats64, target: Floats64, penalty: float) -> Floats64:
-    """Solve (gram + penalty I) W = target by Cholesky; ``gram`` is overwritten."""
+    """Solve (gram + penalty I) W = target by Cholesky; ``gram`` is overwritten.
+
+    Where the penalty is lost in the rounding of a singular matrix, W is the smallest solution, to
+    which those of smaller and smaller penalties tend.
+    """
     gram.flat[:: len(gram) + 1] += penalty
-    factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    diagonal = gram.diagonal().copy()
+    try:
+        factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        whole = np.triu(gram, 1)  # the factor was written to the other half
+        whole += whole.T
+        np.fill_diagonal(whole, diagonal)
+        rounding = len(whole) * np.finfo(np.float64).eps
+        smallest: Floats64 = lstsq(whole, target, cond=rounding, check_finite=False)[0]
+        return smallest
     solution: Floats64 = cho_solve(factor, target, check_finite=False)
     return solution

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from dbdl.estimators._base import DictionaryEstimator
 from dbdl.plotting.arrangement import (
+    TracePanel,
     best_atoms_in_turn,
     order_by_owner,
     spread_classes,
@@ -35,6 +39,26 @@ def _figure(n_rows: int, n_columns: int, size: tuple[float, float]) -> tuple[Fig
         n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
     )
     return figure, list(axes.ravel())
+
+
+def _check_estimator(estimator: Any, *, classes: bool) -> None:
+    """Refuse what is not a fitted model of chains (and classes)."""
+    wanted = "DBDLClassifier" if classes else "DBDLClassifier or BetaProcessDictionary"
+    if not hasattr(estimator, "fit") or isinstance(estimator, type):
+        raise TypeError(f"estimator is {estimator!r}. Expected a fitted {wanted}.")
+    if isinstance(estimator, DictionaryEstimator):
+        check_is_fitted(estimator)
+    if not hasattr(estimator, "chains_") or (classes and not hasattr(estimator, "classes_")):
+        raise TypeError(
+            f"estimator is a {type(estimator).__name__}, which has no chains or no classes to "
+            f"show. Expected a fitted {wanted}."
+        )
+
+
+def _check_count(value: Any, name: str) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}. Expected a whole number of 1 or more.")
+    return int(value)
 
 
 @dataclass
@@ -75,8 +99,9 @@ class AtomsDisplay:
         order : {"C", "F"}, default="C"
             Order of the pixels in a row of features.
         """
+        _check_estimator(estimator, classes=True)
         chain = estimator.chains_[0]
-        shown = best_atoms_in_turn(chain.selection_probability, n_atoms)
+        shown = best_atoms_in_turn(chain.selection_probability, _check_count(n_atoms, "n_atoms"))
         atoms = chain.atoms[[k for _, k in shown]]
         pictures = draw_rows(atoms, image_shape, order, signed=is_signed(chain.atoms))
         titles = [
@@ -125,8 +150,9 @@ class SelectionDisplay:
             Fitted.
         n_classes : int, default=6
         """
+        _check_estimator(estimator, classes=True)
         probability = estimator.chains_[0].selection_probability
-        shown = spread_classes(len(probability), n_classes)
+        shown = spread_classes(len(probability), _check_count(n_classes, "n_classes"))
         names = [str(estimator.classes_[c]) for c in shown]
         return cls(probability[np.ix_(shown, order_by_owner(probability))], names).plot()
 
@@ -181,16 +207,15 @@ class TraceDisplay:
         fields : sequence of str, optional
             Quantities to draw, by their names in ``trace_``; all by default.
         """
+        _check_estimator(estimator, classes=False)
         chains = estimator.chains_
         return cls(estimator.trace_, [c.n_initial_atoms for c in chains]).plot(fields)
 
     def plot(self, fields: Sequence[str] | None = None) -> Self:
         """Draw one panel a quantity, one line a chain."""
-        panels = [
-            panel
-            for panel in trace_panels(self.trace, self.n_initial_atoms)
-            if fields is None or panel.field in fields
-        ]
+        panels = trace_panels(self.trace, self.n_initial_atoms)
+        if fields is not None:
+            panels = _chosen(panels, fields)
         n_columns = min(3, len(panels))
         n_rows = -(-len(panels) // n_columns)
         size = (10.0, 2.5 * n_rows) if len(panels) > 1 else (5.5, 3.5)
@@ -207,3 +232,12 @@ class TraceDisplay:
         for ax in axes[len(panels) :]:
             ax.axis("off")
         return self
+
+
+def _chosen(panels: list[TracePanel], fields: Sequence[str]) -> list[TracePanel]:
+    """Panels of the quantities that are asked for."""
+    known = [panel.field for panel in panels]
+    single = isinstance(fields, str) or not isinstance(fields, Sequence)
+    if single or not fields or not set(map(str, fields)) <= set(known):
+        raise ValueError(f"fields is {fields!r}. Expected a list of some of {known}.")
+    return [panel for panel in panels if panel.field in fields]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +72,9 @@ class Pictures(NamedTuple):
 
 def check_image_shape(image_shape: tuple[int, int], n_features: int) -> None:
     """Refuse a shape that does not have as many pixels as there are features."""
-    if len(image_shape) != 2 or min(image_shape) < 1 or np.prod(image_shape) != n_features:
+    sides = image_shape if isinstance(image_shape, Sequence) else ()
+    whole = all(isinstance(side, Integral) and side > 0 for side in sides)
+    if len(sides) != 2 or not whole or np.prod(sides) != n_features:
         raise ValueError(
             f"image_shape={image_shape} does not fit {n_features} features. Expected (height, "
             f"width) with height × width = {n_features}; leave it out where features are no pixels."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, ClassVar, Protocol, Self, get_type_hints
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.draws import make_key
-from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._rows import N_JOBS, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.model.state import Floats
@@ -56,7 +55,7 @@ class Model(Protocol):
 RIVAL_CONSTRAINTS: dict[str, list[Any]] = {
     "calibrate": ["boolean"],
     "normalize": ["boolean"],
-    "n_jobs": [None, Integral],
+    "n_jobs": N_JOBS,
     "random_state": ["random_state"],
 }
 
@@ -80,6 +79,8 @@ class RivalClassifier(ScoreClassifier):
     #: Told apart by class residuals: in few dimensions the atoms of every class span all rows.
     _needs_many_features: ClassVar[bool] = False
     _learned: ClassVar[tuple[str, ...]] = ("model_",)
+    #: Its atoms are rows: those of zeros, which code nothing, are left out.
+    _has_rows_as_atoms: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -131,6 +132,8 @@ class RivalClassifier(ScoreClassifier):
         self
         """
         rows, class_of_row = self._rows_and_classes(X, y)
+        if self._has_rows_as_atoms and not (some := rows.any(axis=1)).all():
+            rows, class_of_row = rows[some], class_of_row[some]
         n_classes, seed = len(self.classes_), self._seed()
         n_threads = resolve_n_jobs(self.n_jobs)
 

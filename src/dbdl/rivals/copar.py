@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.coding.fista import FistaResult
+from dbdl.estimators._rows import NOT_NEGATIVE
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlock, AtomBlocks, Atoms, NotNegative, Objective
@@ -79,7 +80,7 @@ def learn_copar(
     rng = np.random.default_rng(seed)
     own, blocks = start_atoms(X, class_of_row, n_classes, n_atoms_per_class, start, rng)
     # what all rows have in common are their strongest directions
-    atoms = np.vstack([own, choose_atoms(X, n_shared_atoms, "pca", rng)])
+    atoms = np.vstack([own, choose_atoms(X, min(n_shared_atoms, len(X)), "pca", rng)])
     shared = slice(len(own), len(atoms))
     rows = [X[class_of_row == c] for c in range(n_classes)]
     problem = SharedCodes(rows, blocks, shared, penalty)
@@ -210,7 +211,7 @@ class CoparClassifier(RivalClassifier):
     n_atoms_per_class : int, default=15
         A class with fewer rows gets as many atoms as it has rows.
     n_shared_atoms : int, default=5
-        0 leaves the shared block out.
+        At most as many as there are rows; 0 leaves the shared block out.
     penalty : float, default=0.001
         :math:`\lambda`, for rows of unit norm.
     incoherence : float, default=0.001
@@ -263,12 +264,12 @@ class CoparClassifier(RivalClassifier):
         **RIVAL_CONSTRAINTS,
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
         "n_shared_atoms": [Interval(Integral, 0, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left")],
-        "incoherence": [Interval(Real, 0, None, closed="left")],
+        "penalty": [NOT_NEGATIVE],
+        "incoherence": [NOT_NEGATIVE],
         "n_iterations": [Interval(Integral, 0, None, closed="left")],
         "start": [StrOptions({"pca", "rows"})],
         "rule": [StrOptions({"local", "global"})],
-        "test_penalty": [Interval(Real, 0, None, closed="left")],
+        "test_penalty": [NOT_NEGATIVE],
     }
 
     _needs_many_features = True

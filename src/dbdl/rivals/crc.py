@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
+from dbdl.estimators._rows import POSITIVE
 from dbdl.model.record import Record
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
@@ -77,7 +76,7 @@ class CRCClassifier(RivalClassifier):
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows.
+        The training rows, those of zeros left out.
     classes_ : ndarray of shape (n_classes,)
     n_atoms_ : int
     model_ : CRCModel
@@ -103,10 +102,11 @@ class CRCClassifier(RivalClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
-        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "penalty": [POSITIVE],
     }
 
     _needs_many_features = True
+    _has_rows_as_atoms = True
 
     def __init__(
         self,

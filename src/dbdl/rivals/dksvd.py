@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from dbdl._threads import run_blocks
 from dbdl.coding.omp import Selection
+from dbdl.estimators._rows import POSITIVE, unit_rows
 from dbdl.learn.ksvd import Update, code_rows, distinct_rows
 from dbdl.learn.labels import one_hot, ridge_label_atoms
 from dbdl.model.state import Floats
@@ -61,8 +60,10 @@ def learn_joint_atoms(
     penalty: float,
     learning: Learning,
     n_threads: int = 1,
-) -> KSVDModel:
+) -> tuple[KSVDModel, NDArray[np.intp]]:
     """K-SVD on rows with their labels appended, and the label atoms that fall out of it.
+
+    Atoms of labels alone, which no row would choose, are left out.
 
     Parameters
     ----------
@@ -76,6 +77,12 @@ def learn_joint_atoms(
         Of that ridge regression.
     learning : Learning
     n_threads : int, default=1
+
+    Returns
+    -------
+    model : KSVDModel
+    kept : ndarray of int
+        Numbers that its atoms had among those at the start.
     """
     n_classes, n_features = len(class_weight), X.shape[1]
     root = np.sqrt(class_weight)
@@ -85,9 +92,15 @@ def learn_joint_atoms(
     joint, _, objective = run_ksvd(
         rows, np.hstack([atoms, label_atoms * root]), learning, n_threads
     )
-    atoms, label_atoms = split_joint_atoms(joint, n_features, root)
+    kept = np.flatnonzero(joint[:, :n_features].any(axis=1))
+    if not len(kept):
+        raise ValueError(
+            f"label_weight and the like are so large (up to {class_weight.max():.2g}) that atoms "
+            "are made of labels alone. Use smaller weights."
+        )
+    atoms, label_atoms = split_joint_atoms(joint[kept], n_features, root)
     n_nonzero = min(learning.n_nonzero, *atoms.shape)
-    return KSVDModel(atoms, label_atoms, n_nonzero, learning.selection, objective)
+    return KSVDModel(atoms, label_atoms, n_nonzero, learning.selection, objective), kept
 
 
 def split_joint_atoms(
@@ -111,9 +124,10 @@ def split_joint_atoms(
     label_atoms : ndarray of shape (n_atoms, n_classes)
     """
     features, labels = joint[:, :n_features].astype(np.float64), joint[:, n_features:]
-    norm = np.linalg.norm(features, axis=1, keepdims=True)
+    unit = unit_rows(features)
+    norm = np.einsum("kf,kf->k", unit, features)[:, np.newaxis]
     norm[norm == 0] = 1.0  # labels alone: no row will choose it
-    return np.ascontiguousarray((features / norm).astype(joint.dtype)), labels / (norm * root)
+    return np.ascontiguousarray(unit.astype(joint.dtype)), labels / (norm * root)
 
 
 def learn_dksvd(
@@ -132,7 +146,7 @@ def learn_dksvd(
         X, class_of_row, n_classes, n_atoms_per_class, learning, seed, n_threads
     )
     weight = np.full(n_classes, label_weight)
-    return learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)
+    return learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)[0]
 
 
 class DKSVDClassifier(LabelledKSVD):
@@ -216,7 +230,7 @@ class DKSVDClassifier(LabelledKSVD):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LABELLED_CONSTRAINTS,
-        "label_weight": [Interval(Real, 0, None, closed="neither")],
+        "label_weight": [POSITIVE],
     }
     _learn_model = staticmethod(learn_dksvd)
 

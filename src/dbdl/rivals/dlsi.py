@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
+from dbdl.estimators._rows import NOT_NEGATIVE
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlocks, Atoms, NotNegative, Objective
@@ -175,8 +176,8 @@ class DLSIClassifier(RivalClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left")],
-        "incoherence": [Interval(Real, 0, None, closed="left")],
+        "penalty": [NOT_NEGATIVE],
+        "incoherence": [NOT_NEGATIVE],
         "n_iterations": [Interval(Integral, 0, None, closed="left")],
         "start": [StrOptions({"pca", "rows"})],
     }

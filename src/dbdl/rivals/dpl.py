@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from dbdl._threads import run_blocks
-from dbdl.estimators._rows import unit_rows
+from dbdl.estimators._rows import NOT_NEGATIVE, POSITIVE, unit_rows
 from dbdl.model.record import Record
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
@@ -222,9 +222,9 @@ class DPLClassifier(RivalClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "tie": [Interval(Real, 0, None, closed="neither")],
-        "discrimination": [Interval(Real, 0, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "tie": [POSITIVE],
+        "discrimination": [NOT_NEGATIVE],
+        "penalty": [POSITIVE],
         "n_iterations": [Interval(Integral, 1, None, closed="left")],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import block_slices, run_blocks
+from dbdl.estimators._rows import NOT_NEGATIVE
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlocks, Atoms, ByClass, NotNegative, Objective
@@ -298,13 +299,13 @@ class FDDLClassifier(RivalClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left")],
-        "fisher": [Interval(Real, 0, None, closed="left")],
+        "penalty": [NOT_NEGATIVE],
+        "fisher": [NOT_NEGATIVE],
         "n_iterations": [Interval(Integral, 0, None, closed="left")],
         "start": [StrOptions({"pca", "rows"})],
         "rule": [StrOptions({"global", "local"})],
-        "test_penalty": [Interval(Real, 0, None, closed="left")],
-        "mean_weight": [None, Interval(Real, 0, None, closed="left")],
+        "test_penalty": [NOT_NEGATIVE],
+        "mean_weight": [None, NOT_NEGATIVE],
     }
 
     _needs_many_features = True

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
-from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._rows import N_JOBS, POSITIVE, RowEstimator, decode
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.ksvd import LEAST_USE, SAME_ATOM, Update, code_rows, distinct_rows, learn_ksvd
 from dbdl.learn.labels import ridge_label_atoms
@@ -44,7 +44,7 @@ LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
     **RIVAL_CONSTRAINTS,
     **KSVD_CONSTRAINTS,
     "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-    "penalty": [Interval(Real, 0, None, closed="neither")],
+    "penalty": [POSITIVE],
 }
 
 
@@ -226,7 +226,7 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         "same_atom": [Interval(Real, 0, 1, closed="right")],
         "n_atoms": [Interval(Integral, 1, None, closed="left")],
         "normalize": ["boolean"],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
 

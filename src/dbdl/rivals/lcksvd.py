@@ -13,14 +13,14 @@ there: the columns of :math:`Q` for the atoms of one class are copies, and so st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Options
 
 from dbdl.coding.omp import Selection
+from dbdl.estimators._rows import NOT_NEGATIVE, POSITIVE
 from dbdl.learn.ksvd import Update
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
@@ -78,7 +78,7 @@ def learn_lcksvd(
     weight = consistency_weight * np.maximum(n_atoms_of_class, 1)
     if variant == 2:
         weight = weight + label_weight
-    joint = learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)
+    joint, kept = learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)
     label_atoms = joint.label_atoms
     if variant == 1:
         codes = joint.encode(X, n_threads)
@@ -90,7 +90,7 @@ def learn_lcksvd(
         joint.selection,
         joint.objective,
         joint.label_atoms,
-        class_of_atom,
+        class_of_atom[kept],
     )
 
 
@@ -194,8 +194,8 @@ class LCKSVDClassifier(LabelledKSVD):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LABELLED_CONSTRAINTS,
         "variant": [Options(int, {1, 2})],
-        "consistency_weight": [Interval(Real, 0, None, closed="neither")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
+        "consistency_weight": [POSITIVE],
+        "label_weight": [NOT_NEGATIVE],
     }
     _learn_model = staticmethod(learn_lcksvd)
 

@@ -7,7 +7,7 @@ Written from the paper's abstract and accounts of the model by others, not from 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
+from dbdl.estimators._rows import NOT_NEGATIVE
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, ByClass, NotNegative, Objective
@@ -322,15 +323,15 @@ class LDLClassifier(RivalClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left")],
-        "scatter": [Interval(Real, 0, None, closed="left")],
-        "incoherence": [Interval(Real, 0, None, closed="left")],
-        "other_weight": [Interval(Real, 0, None, closed="left")],
+        "penalty": [NOT_NEGATIVE],
+        "scatter": [NOT_NEGATIVE],
+        "incoherence": [NOT_NEGATIVE],
+        "other_weight": [NOT_NEGATIVE],
         "n_iterations": [Interval(Integral, 0, None, closed="left")],
         "start": [StrOptions({"pca", "rows"})],
         "rule": [StrOptions({"local", "global"})],
-        "test_penalty": [Interval(Real, 0, None, closed="left")],
-        "mean_weight": [Interval(Real, 0, None, closed="left")],
+        "test_penalty": [NOT_NEGATIVE],
+        "mean_weight": [NOT_NEGATIVE],
     }
 
     _needs_many_features = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.coding.llc import llc
+from dbdl.estimators._rows import POSITIVE
 from dbdl.learn.labels import one_hot, ridge_label_atoms
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
@@ -219,8 +220,8 @@ class LLCClassifier(RivalClassifier):
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
         "codebook": [StrOptions({"class", "all"})],
         "n_nonzero": [Interval(Integral, 1, None, closed="left")],
-        "locality": [Interval(Real, 0, None, closed="neither")],
-        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "locality": [POSITIVE],
+        "penalty": [POSITIVE],
         "n_iterations": [Interval(Integral, 1, None, closed="left")],
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, encode, gram_matrix
+from dbdl.estimators._rows import NOT_NEGATIVE
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Atoms, ClassOfAtom, NClasses, NotNegative, Objective
@@ -210,7 +211,7 @@ class SRCClassifier(RivalClassifier):
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows.
+        The training rows, those of zeros left out.
     classes_ : ndarray of shape (n_classes,)
     n_atoms_ : int
     model_ : SRCModel
@@ -238,11 +239,12 @@ class SRCClassifier(RivalClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RIVAL_CONSTRAINTS,
         "coder": [StrOptions({"lasso", "omp"})],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "tolerance": [NOT_NEGATIVE],
         "n_nonzero": [Interval(Integral, 1, None, closed="left")],
     }
 
     _needs_many_features = True
+    _has_rows_as_atoms = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from dbdl._threads import run_blocks
 from dbdl.backends import NumbaBackend
 from dbdl.coding.omp import Selection, gram_matrix
 from dbdl.draws import make_key
+from dbdl.estimators._rows import POSITIVE
 from dbdl.learn.ensemble import PILOT_FOLDS, PILOT_ROWS, encode_rows
 from dbdl.learn.held_out import (
     SELECTIONS,
@@ -38,6 +39,8 @@ Rows = NDArray[np.int64]
 
 #: Members that take part in the choice of a coder: more hardly change it.
 PILOT_MEMBERS = 2
+#: With so many draws for each row, a row is left out with a probability of 4e-44: none is.
+ALL_ROWS = 100.0
 #: Coder where every class has a single row, so that none can be held out to choose it.
 FALLBACK = Coder("forward", 10)
 
@@ -106,7 +109,7 @@ class TrainingRowsClassifier(RivalClassifier):
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows.
+        The training rows, those of zeros left out.
     classes_ : ndarray of shape (n_classes,)
     n_atoms_ : int
     model_ : TrainingRowsModel
@@ -137,6 +140,8 @@ class TrainingRowsClassifier(RivalClassifier):
         "n_nonzero": [Interval(Integral, 1, None, closed="left")],
         "selection": [StrOptions({"orthogonal", "forward"})],
     }
+
+    _has_rows_as_atoms = True
 
     def __init__(
         self,
@@ -187,6 +192,8 @@ class Draw:
             own = np.flatnonzero(class_of_row == c)
             if self.ratio is None:
                 chosen.append(rng.permutation(own)[: self.n_atoms_per_class])
+            elif self.ratio >= ALL_ROWS:
+                chosen.append(own)
             elif len(own):
                 chosen.append(rng.choice(own, max(round(self.ratio * len(own)), 1)))
         return np.unique(np.concatenate(chosen))
@@ -376,11 +383,13 @@ class RandomRowsClassifier(RivalClassifier):
         **RIVAL_CONSTRAINTS,
         "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
         "n_members": [Interval(Integral, 1, None, closed="left")],
-        "initial_ratio": [None, Interval(Real, 0, None, closed="neither")],
+        "initial_ratio": [None, POSITIVE],
         "n_nonzero": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "selection": [StrOptions({"auto", *SELECTIONS})],
-        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "penalty": [POSITIVE],
     }
+
+    _has_rows_as_atoms = True
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrays import refuse_huge, unit_rows
 from dbdl.model.state import Floats
 from dbdl.rows.readers import DaskRows, Reader, reader_of
 
@@ -45,7 +46,7 @@ class Preparation:
                 f"Input X contains NaN or infinity, first in row {where}. Leave such rows out, or "
                 "fill the gaps first."
             )
-        return unit_rows(rows) if self.normalize else rows
+        return unit_rows(rows) if self.normalize else refuse_huge(rows)
 
 
 @dataclass(frozen=True)
@@ -167,14 +168,3 @@ def in_memory(X: Any) -> Any:
     import pandas as pd
 
     return pd.DataFrame(rows, columns=list(columns))
-
-
-def unit_rows(X: Floats) -> Floats:
-    """Rows divided by their norms; zero rows stay. Large and small scales do not overflow."""
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    largest[largest == 0] = 1.0
-    scaled = X / largest
-    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
-    norm[norm == 0] = 1.0
-    unit: Floats = np.ascontiguousarray(scaled / norm)
-    return unit

@@ -26,6 +26,9 @@ from dbdl.model.statistics import UsageSums
 #: A Gamma prior with a smaller shape says nothing: its draws are 0 to machine precision.
 SMALLEST_PROPER_SHAPE = 1e-3
 
+#: A smaller draw of a precision is one of a Gamma distribution that says next to nothing.
+SMALLEST_PRECISION = 1e-30
+
 
 @dataclass(frozen=True)
 class Options:
@@ -179,14 +182,14 @@ def _draw_strength_precision(
         )
         n_strengths, square = n_strengths + n_unused, square + unused
     shape, rate = conditionals.strength_precision_posterior(n_strengths, square, priors)
-    # A class without a used atom says nothing about its strengths: under a vague prior the draw
-    # would be 0, so the value stays.
-    told = (n_strengths > 0) | (priors.strength_shape > SMALLEST_PROPER_SHAPE)
+    # A class without a used atom, or whose rows are nearly forgotten, says nothing about its
+    # strengths: under a vague prior the draw would be 0, so the value stays.
+    told = shape > SMALLEST_PROPER_SHAPE
     drawn = now.strength_precision.copy()
     drawn[told] = _draw_gammas(
         key, Site.STRENGTH_PRECISION, data.first_row[told], number, shape[told], rate[told]
     )
-    return drawn
+    return np.where(drawn < SMALLEST_PRECISION, now.strength_precision, drawn)
 
 
 def _draw_noise_precision(

@@ -25,7 +25,7 @@ class Dictionary(Record):
     Attributes
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
-        Of unit norm.
+        Of unit norm; zero for one that no row uses, if others are used.
     selection_probability : ndarray of shape (n_classes, n_atoms)
         Means of the Beta distributions of eq. 11.
     scale : ndarray of shape (n_atoms,)
@@ -57,6 +57,8 @@ def publish(
             drawn = backend.draw_atoms(key, state.sweep + 1 + draw, posterior, drawn, now.births)
             mean = mean + drawn / n_draws
     atoms, scale = backend.unit_atoms(mean, now.atoms)
+    if not atoms.any():  # no row uses any: the last draws are as good as other directions
+        atoms, scale = backend.unit_atoms(now.atoms, now.atoms)
     total, all_rows = with_seen(data, backend.usage(data, state.codes, now), priors)
     beta = selection_posterior(total.count, all_rows.n_rows, priors)
     return Dictionary(

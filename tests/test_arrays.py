@@ -1,0 +1,112 @@
+"""What counts as numbers and as labels, at every door that takes them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+import dbdl
+from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl.coding import lasso, llc, omp, omp_path
+from dbdl.features import RandomFaces
+
+X = np.random.default_rng(0).normal(size=(12, 4))
+y = np.arange(12) % 2
+
+DOORS = {
+    "DBDLClassifier": lambda X: DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y),
+    "partial_fit": lambda X: DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y),
+    "BetaProcessDictionary": lambda X: BetaProcessDictionary(n_sweeps=1).fit(X),
+    "CRC": lambda X: dbdl.methods()["CRC"]().fit(X, y),
+    "K-SVD": lambda X: dbdl.methods()["K-SVD"]().fit(X, y),
+    "RandomFaces": lambda X: RandomFaces(2).fit(X),
+    "omp": lambda rows: omp(rows, X, 2),
+    "omp_path": lambda rows: omp_path(rows, X, [1, 2]),
+    "lasso": lambda rows: lasso(rows, X, n_nonzero=2),
+    "llc": lambda rows: llc(rows, X, 2),
+    "atoms of omp": lambda atoms: omp(X, atoms, 2),
+    "atoms of llc": lambda atoms: llc(X, atoms, 2),
+}
+doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+
+
+@doors
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X.astype("U"), "holds strings"),
+        (lambda X: X.astype("U").tolist(), "holds strings"),
+        (lambda X: X.astype("S"), "holds bytes"),
+        (lambda X: X + 0j, "holds complex numbers"),
+        (lambda X: np.zeros(X.shape, "datetime64[s]"), "holds dates"),
+        (lambda X: np.ma.masked_array(X, X > 1), "masked"),
+        (lambda X: [*X.tolist(), [1.0]], "does not convert to an array"),
+        (lambda X: pd.DataFrame(X, columns=list("aabc")), "two columns with the name 'a'"),
+        (lambda X: pd.DataFrame(X).assign(t="x"), "column 't'"),
+        (lambda X: pd.DataFrame(X).assign(t=pd.Categorical(["x"] * 12)), "column 't'"),
+        (lambda X: pd.DataFrame(X).astype(object).mask(X > 1, pd.NA), "missing values|NaN"),
+    ],
+)
+def test_only_numbers_are_taken_for_numbers(door, change, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        door(change(X))
+
+
+@doors
+@pytest.mark.parametrize("value", ["3", b"3", 1j, pd.Timestamp(0), [1.0], {}])
+def test_one_object_that_is_no_number_is_named_with_its_place(door, value):
+    rows = X.astype(object)
+    rows[3, 2] = value
+    with pytest.raises(TypeError, match=r"\[3, 2\] is of the type .* must be real numbers"):
+        door(rows)
+
+
+@doors
+def test_numbers_of_every_kind_are_numbers(door):
+    whole = np.round(X * 10)
+    for rows in (
+        whole.astype(np.int8),
+        whole.astype(object),
+        whole.astype(np.longdouble),
+        whole.astype(">f4"),
+        pd.DataFrame(whole).astype("Float64"),
+        pd.DataFrame(whole).astype("Int64"),
+    ):
+        door(rows)
+
+
+FITS = {
+    "fit": lambda y: DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y),
+    "partial_fit": lambda y: DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y),
+    "score": lambda y: dbdl.methods()["CRC"]().fit(X, np.arange(12) % 2).score(X, y),
+    "rival": lambda y: dbdl.methods()["CRC"]().fit(X, y),
+}
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (pd.Series([pd.NA, *"abababababa"], dtype="string"), "missing label, first in row 0"),
+        (pd.Series([1, None] * 6, dtype="Int64"), "missing label, first in row 1"),
+        (np.array([1, pd.NaT] * 6, dtype=object), "missing label"),
+        (np.array(["a", 1] * 6, dtype=object), "several kinds: 'a' .string. and 1 .number."),
+        (np.array(["a", b"a"] * 6, dtype=object), "several kinds"),
+        (np.array([1j, 1] * 6), "complex"),
+        ([[1], *([1, 2] for _ in range(11))], "y does not convert"),
+        (csr_matrix(np.ones((12, 1))), "sparse"),
+    ],
+)
+def test_labels_are_whole_and_of_one_kind(fit, labels, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        fit(labels)
+
+
+def test_numbers_among_objects_are_labels():
+    model = DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y.astype(object))
+    np.testing.assert_array_equal(model.classes_, [0, 1])
+
+
+def test_classes_that_are_named_have_to_be_labels():
+    with pytest.raises(ValueError, match="classes has a missing label"):
+        DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y, classes=[0, 1, None])
