@@ -13,11 +13,13 @@ PIP := $(RUN) -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two installs at once would trip over each other
-.PHONY: help demo test test-interpreter test-browser bench lint format clean
+.PHONY: help demo test test-all test-bits test-slow test-interpreter test-browser bench lint format clean
 
 help:
 	@echo "make demo     compare methods on scikit-learn's digits; pages to look at in demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
+	@echo "make test-all    the slow tests, and those of bits for every kind of processor"
+	@echo "make test-slow   what takes longest, before a release"
 	@echo "make test-interpreter  the GPU kernels without a GPU   (installs PyTorch and Triton)"
 	@echo "make test-browser   open the report in headless Chromium, which it installs if need be"
 	@echo "make lint     ruff and mypy"
@@ -31,7 +33,19 @@ demo: $(VENV)/.installed
 	$(RUN) -m dbdl compare digits --quick --folds 2 -m "$(DEMO_METHODS)" -o demo_output
 
 test: $(VENV)/.installed-test
-	$(RUN) -m pytest -n auto $(PYTEST_ARGS)
+	$(RUN) -m pytest -n auto -m "not slow and not release" $(PYTEST_ARGS)
+
+# What make test leaves out, and the tests of bits for every kind of processor.
+test-all: $(VENV)/.installed-test test-bits
+	$(RUN) -m pytest -n auto -m slow $(PYTEST_ARGS)
+
+# OPENBLAS_CORETYPE and the like: the same bits, whatever kernels a processor would choose.
+test-bits: $(VENV)/.installed-test
+	$(RUN) tests/every_processor.py -n auto $(PYTEST_ARGS)
+
+# Hours of damaged files and generated calls, before a release.
+test-slow: $(VENV)/.installed-test
+	$(RUN) -m pytest -n auto -m release $(PYTEST_ARGS)
 
 # The GPU backend without a GPU: its kernels in Triton's interpreter, PyTorch built for the CPU.
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch

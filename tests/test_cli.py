@@ -142,11 +142,11 @@ def test_reproduce_runs_a_table_of_the_package(folder):
 
 
 def test_lists_of_methods_and_data(folder):
-    names = {row["name"] for row in json.loads(dbdl("methods", "--json", cwd=folder).stdout)}
+    names = {row["name"] for row in json.loads(inside("methods", "--json", cwd=folder).stdout)}
     assert {"DBDL", "DBDL (paper)", "SRC", "K-SVD"} <= names
     found = json.loads(dbdl("data", "--json", cwd=folder, DBDL_DATA="").stdout)
     assert {"yaleb", "scene15"} <= {row["name"] for row in found}
-    assert "Extended YaleB" in dbdl("data", cwd=folder).stdout
+    assert "Extended YaleB" in inside("data", cwd=folder).stdout
 
 
 def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(folder):
@@ -191,27 +191,29 @@ def test_a_warning_is_a_note_without_a_place_in_the_code(folder):
 
 
 def test_files_that_are_missing_foreign_or_damaged(folder):
-    assert_refused(dbdl("fit", "none.csv", "-o", "m.skops", cwd=folder), "none.csv")
-    assert_refused(dbdl("predict", "none.skops", "test.csv", cwd=folder), "none.skops")
-    assert_refused(dbdl("predict", "test.csv", "test.csv", cwd=folder), "test.csv")
+    assert_refused(inside("fit", "none.csv", "-o", "m.skops", cwd=folder), "none.csv")
+    assert_refused(inside("predict", "none.skops", "test.csv", cwd=folder), "none.skops")
+    assert_refused(inside("predict", "test.csv", "test.csv", cwd=folder), "test.csv")
     whole = (folder / "model.skops").read_bytes()
     (folder / "half.skops").write_bytes(whole[: len(whole) // 2])
-    assert_refused(dbdl("predict", "half.skops", "test.csv", cwd=folder), "half.skops")
+    assert_refused(inside("predict", "half.skops", "test.csv", cwd=folder), "half.skops")
 
 
 def test_data_that_cannot_be_used(folder):
     (folder / "words.csv").write_text("a,b,y\n1,two,0\n3,4,1\n")
-    assert_refused(dbdl("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
+    assert_refused(inside("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
     (folder / "one.csv").write_text("a,b,y\n1,2,0\n3,4,0\n")
-    assert_refused(dbdl("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
-    assert_refused(dbdl("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
-    assert_refused(dbdl("predict", "model.skops", "words.csv", cwd=folder))
+    assert_refused(inside("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
+    assert_refused(inside("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
+    assert_refused(inside("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
-    assert_refused(dbdl("predict", "model.skops", "narrow.csv", cwd=folder), "no column 'pixel0'")
+    assert_refused(inside("predict", "model.skops", "narrow.csv", cwd=folder), "no column 'pixel0'")
     (folder / "nameless.csv").write_text("1,2\n3,4\n")
-    assert_refused(dbdl("predict", "model.skops", "nameless.csv", cwd=folder), "64")
-    assert_refused(dbdl("fit", "train.csv", "-o", "m", "--label", "nope", cwd=folder), "nope")
-    assert_refused(dbdl("compare", "train.csv", "--folds", 50, cwd=folder), "too few for 50 folds")
+    assert_refused(inside("predict", "model.skops", "nameless.csv", cwd=folder), "64")
+    assert_refused(inside("fit", "train.csv", "-o", "m", "--label", "nope", cwd=folder), "nope")
+    assert_refused(
+        inside("compare", "train.csv", "--folds", 50, cwd=folder), "too few for 50 folds"
+    )
 
 
 def test_a_fit_is_kept_in_a_folder_and_gone_on_from(folder):
@@ -232,20 +234,20 @@ def test_a_fit_is_kept_in_a_folder_and_gone_on_from(folder):
 
 def test_names_and_settings_that_do_not_exist(folder):
     fit = ("fit", "train.csv", "-o", "m.skops")
-    assert_refused(dbdl(*fit, "--method", "nope", cwd=folder), "unknown method 'nope'", "DBDL")
-    assert_refused(dbdl(*fit, "--set", "n_chain=3", cwd=folder), "n_chain", "n_chains")
-    assert_refused(dbdl(*fit, "--set", "n_chains", cwd=folder), "name=value")
-    assert_refused(dbdl(*fit, "--set", "n_chains=0", cwd=folder), "n_chains")
-    assert_refused(dbdl("reproduce", "nope", cwd=folder), "unknown table 'nope'", "yaleb")
-    assert_refused(dbdl("reproduce", "digits", "--only", "nope", cwd=folder), "'nope'")
-    assert_refused(dbdl("fit", "train.csv", "-o", "nowhere/m.skops", cwd=folder), "nowhere")
-    assert_refused(dbdl("fit", "train.csv", "-o", ".", cwd=folder), "is a folder")
-    assert_refused(dbdl("compare", "train.csv", "-o", "test.csv", cwd=folder), "is a file")
-    assert_refused(dbdl("figures", "train.csv", "-o", "test.csv", cwd=folder), "is a file")
+    assert_refused(inside(*fit, "--method", "nope", cwd=folder), "unknown method 'nope'", "DBDL")
+    assert_refused(inside(*fit, "--set", "n_chain=3", cwd=folder), "n_chain", "n_chains")
+    assert_refused(inside(*fit, "--set", "n_chains", cwd=folder), "name=value")
+    assert_refused(inside(*fit, "--set", "n_chains=0", cwd=folder), "n_chains")
+    assert_refused(inside("reproduce", "nope", cwd=folder), "unknown table 'nope'", "yaleb")
+    assert_refused(inside("reproduce", "digits", "--only", "nope", cwd=folder), "'nope'")
+    assert_refused(inside("fit", "train.csv", "-o", "nowhere/m.skops", cwd=folder), "nowhere")
+    assert_refused(inside("fit", "train.csv", "-o", ".", cwd=folder), "is a folder")
+    assert_refused(inside("compare", "train.csv", "-o", "test.csv", cwd=folder), "is a file")
+    assert_refused(inside("figures", "train.csv", "-o", "test.csv", cwd=folder), "is a file")
     assert_refused(
-        dbdl("report", "model.skops", "--data", "test.csv", "-o", "no/r.html", cwd=folder), "no"
+        inside("report", "model.skops", "--data", "test.csv", "-o", "no/r.html", cwd=folder), "no"
     )
-    assert_refused(dbdl("compare", cwd=folder))
+    assert_refused(inside("compare", cwd=folder))
 
 
 def test_data_that_is_absent_is_described(folder):
@@ -314,14 +316,14 @@ def beetles(tmp_path_factory):
 
 @pytest.mark.parametrize("table", ["first.csv", "turned.csv"])
 def test_columns_are_found_by_the_names_that_the_model_knows(beetles, table):
-    result = dbdl("predict", "m.skops", table, "--json", cwd=beetles)
+    result = inside("predict", "m.skops", table, "--json", cwd=beetles)
     assert json.loads(result.stdout)["accuracy"] == 1.0
 
 
 def test_rows_need_have_no_labels_but_all_features(beetles):
-    found = json.loads(dbdl("predict", "m.skops", "bare.csv", "--json", cwd=beetles).stdout)
+    found = json.loads(inside("predict", "m.skops", "bare.csv", "--json", cwd=beetles).stdout)
     assert found["predicted"] == ["ant", "bee"] * 20
-    assert_refused(dbdl("predict", "m.skops", "narrow.csv", cwd=beetles), "no column 'd'")
+    assert_refused(inside("predict", "m.skops", "narrow.csv", cwd=beetles), "no column 'd'")
 
 
 def test_a_header_of_wavelengths_is_no_row(beetles):
@@ -342,22 +344,24 @@ def test_answers_go_to_a_file_and_to_programs(beetles):
 
 def test_outputs_and_settings_are_looked_at_before_hours_are_spent(beetles):
     def compare(*options):
-        return dbdl("compare", "first.csv", "--label", "kind", "-m", "1-NN", *options, cwd=beetles)
+        return inside(
+            "compare", "first.csv", "--label", "kind", "-m", "1-NN", *options, cwd=beetles
+        )
 
     assert_refused(compare("--results", "first.csv"), "first.csv is no file of results")
     assert_refused(compare("--plot", "x.foo"), "pictures end in")
     (beetles / "out" / "report.html").mkdir(parents=True)
     assert_refused(compare("-o", "out"), "report.html is a folder")
-    result = dbdl(
+    result = inside(
         "fit", "first.csv", "--label", "kind", "-o", "s.skops", *QUICK, "--set", "random_state=3",
         cwd=beetles,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    ridge = dbdl(
+    ridge = inside(
         "fit", "first.csv", "--label", "kind", "-o", "r.skops", "--method", "ridge", cwd=beetles
     )
     assert ridge.returncode == 0, ridge.stderr
-    assert_refused(dbdl("predict", "r.skops", "first.csv", "-p", cwd=beetles), "no probabilities")
+    assert_refused(inside("predict", "r.skops", "first.csv", "-p", cwd=beetles), "no probabilities")
 
 
 def test_cells_are_kept_beside_the_pages(beetles):

@@ -473,7 +473,7 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
     assert tamper(name, 25)["refused"] > 5
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("name", [*OWN_METHODS, "dictionary", "stream", "warm", "checkpoint"])
 def test_any_value_that_was_changed_is_refused_or_does_no_harm(name):
     assert tamper(name, 400)["refused"] > 50

@@ -203,6 +203,7 @@ def test_a_data_frame_is_learned_from_and_its_names_are_kept(client, many_rows, 
     np.testing.assert_array_equal(model.predict(frame).compute(), fitted.predict(X))
 
 
+@pytest.mark.bits
 def test_answers_for_a_collection_are_lazy_and_the_same(many_rows, fitted):
     X, y = many_rows
     rows = da.from_array(X, chunks=(6000, 8))

@@ -13,6 +13,8 @@ from dbdl.model.conditionals import atoms_posterior
 from dbdl.model.statistics import SUM_ROWS
 from dbdl.sampler.gibbs import Options, drop, step
 
+pytestmark = pytest.mark.bits
+
 both_backends = pytest.mark.parametrize(
     "backend", [ReferenceBackend(), NumbaBackend()], ids=["reference", "numba"]
 )

@@ -12,6 +12,8 @@ from dbdl.learn.chain import learn_chain
 from dbdl.learn.labels import gibbs_label_atoms
 from dbdl.model.statistics import tree_sum
 
+pytestmark = pytest.mark.bits
+
 
 class Cut(InTurn):
     """Parts of given nodes."""

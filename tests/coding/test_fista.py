@@ -7,6 +7,8 @@ from sklearn.linear_model import Lasso
 from dbdl.coding.fista import fista
 from dbdl.coding.lasso import lasso
 
+pytestmark = pytest.mark.bits
+
 
 def make_problem(n_samples=12, n_atoms=20, n_features=30, seed=0, common=0.0):
     """Rows and unit atoms; with ``common`` they share a direction, as faces do."""

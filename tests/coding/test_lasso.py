@@ -11,6 +11,8 @@ from dbdl.coding import lasso
 from dbdl.coding.lasso import SharedFactor
 from dbdl.coding.omp import gram_matrix
 
+pytestmark = pytest.mark.bits
+
 
 @pytest.fixture(autouse=True)
 def no_path_is_cut_short():

@@ -9,6 +9,8 @@ from sklearn.linear_model import orthogonal_mp_gram
 
 from dbdl.coding.omp import encode, gram_matrix, omp, omp_path
 
+pytestmark = pytest.mark.bits
+
 SELECTIONS = ("orthogonal", "forward")
 
 

@@ -108,6 +108,7 @@ def test_names_and_order_of_the_classes_do_not_matter(problem, model):
     )
 
 
+@pytest.mark.bits
 def test_a_single_query_equals_its_row_in_a_batch(model, new_rows):
     X, _ = new_rows
     batch = model.decision_function(X)
