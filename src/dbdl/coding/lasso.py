@@ -30,7 +30,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
-from dbdl._compile import REORDERED, inlined, kernel, pasted, read_only
+from dbdl._compile import REORDERED, inlined, kernel, pasted
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
 from dbdl.coding._checks import (
@@ -174,7 +174,7 @@ def lasso(
         own_penalty = scaled_number(penalty, -exponent - atom_exponent)
         own_tol = scaled_number(tol, -exponent)
         problem = _Problem(
-            read_only(products),
+            np.require(products, requirements=["W"]),  # of the type of other tables
             -1.0 if own_penalty is None else float(own_penalty),
             -1.0 if own_tol is None else float(own_tol),
             dependence,
