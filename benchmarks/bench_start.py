@@ -2,23 +2,38 @@
 
     python -m benchmarks.bench_start [--quick]
 
-Everything is measured in fresh processes. Compiled kernels go to a folder made for the benchmark:
-the first process finds it empty and compiles (and says so), the later ones find it full.
+Everything is measured in fresh processes. Compiled kernels go to folders made for the benchmark: a
+process that finds its folder empty compiles, and says for which type of rows and how many functions
+took how long; one that finds it full says nothing. The compilations of the first default fit are
+counted for this tree and for an older commit, in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.compilations import N_ROWS
+
+ROOT = Path(__file__).resolve().parent.parent
 
 MOST_OVER_IMPORTS = 1.5
 MOST_FIT_SECONDS = 3.0
+
+#: The first fit is compared with this commit's, and float32 with float64.
+REFERENCE = "840f317"
+MOST_OF_REFERENCE = 0.25
+MOST_OVER_FLOAT64 = 1.2
+DTYPES = ("float64", "float32")
 
 IMPORT = """
 import time
@@ -58,6 +73,12 @@ print(json.dumps({{
 """
 
 
+FIRST_FIT = """
+from benchmarks.compilations import print_first_fit
+print_first_fit({dtype!r})
+"""
+
+
 class Answer(NamedTuple):
     """What a process printed."""
 
@@ -72,6 +93,7 @@ def ask(code: str, **environment: str) -> Answer:
         capture_output=True,
         text=True,
         check=False,
+        cwd=ROOT,
         env={**os.environ, **environment},
     )
     if done.returncode:
@@ -133,9 +155,93 @@ def time_fits(quick: bool) -> None:
     print()
 
 
+def first_fit(dtype: str, source: Path | None = None) -> dict[str, Any]:
+    """Count the compilations of the first default fit, from an empty cache.
+
+    Parameters
+    ----------
+    dtype : str
+        Of the rows.
+    source : Path, optional
+        Folder that holds another dbdl to measure.
+
+    Returns
+    -------
+    figures : dict
+        As `benchmarks.compilations.print_first_fit` prints them.
+    """
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {"NUMBA_CACHE_DIR": cache}
+        if source is not None:
+            environment["PYTHONPATH"] = str(source)
+        answer = ask(FIRST_FIT.format(dtype=dtype), **environment)
+    figures: dict[str, Any] = json.loads(answer.out.splitlines()[-1])
+    if source is not None and source not in Path(figures["source"]).parents:
+        raise RuntimeError(f"{figures['source']} was measured, where one in {source} was expected")
+    return figures
+
+
+def unpack_reference(folder: Path) -> str | None:
+    """Unpack the source of the reference commit; return why it cannot be had, if so."""
+    command = ["git", "archive", REFERENCE, "src"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    except FileNotFoundError:
+        return "git is not installed"
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr.decode(errors="replace").strip())
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return None
+
+
+def first_fits_of_reference() -> dict[str, dict[str, Any]]:
+    """Measure the first fits of the reference commit; none where it is not at hand."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        missing = unpack_reference(folder)
+        if missing is not None:
+            print(f"Commit {REFERENCE} is left out, since it is not at hand: {missing}.\n")
+            return {}
+        return {dtype: first_fit(dtype, folder / "src") for dtype in DTYPES}
+
+
+def count_compilations(quick: bool) -> None:
+    """Compare the first fits of this tree with those of the reference commit."""
+    before = {} if quick else first_fits_of_reference()
+    now = {dtype: first_fit(dtype) for dtype in DTYPES}
+    print(f"First default fit on digits, {N_ROWS} rows, nothing compiled: processor seconds")
+    print(f"  {'rows':<9}{'commit':<9}{'compilations':>13}{'compiling s':>13}{'fit s':>8}")
+    for commit, fits in ((REFERENCE, before), ("now", now)):
+        for dtype, figures in fits.items():
+            print(
+                f"  {dtype:<9}{commit:<9}{figures['n_compilations']:>13}"
+                f"{figures['compiling']:>13.1f}{figures['seconds']:>8.1f}"
+            )
+    if before:
+        ratio = now["float64"]["seconds"] / before["float64"]["seconds"]
+        print(f"  float64, now over {REFERENCE}  {ratio:7.2f}    target <= {MOST_OF_REFERENCE:g}")
+    ratio = now["float32"]["seconds"] / now["float64"]["seconds"]
+    print(f"  now, float32 over float64  {ratio:7.2f}    target <= {MOST_OVER_FLOAT64:g}\n")
+    print_largest(now["float64"]["largest"])
+
+
+def print_largest(costs: list[dict[str, Any]]) -> None:
+    """Print the functions that cost most to compile, without and with those they call."""
+    print("The largest compilations of that fit now, float64: processor seconds")
+    print(f"  {'alone':>7}{'with callees':>14}{'times':>7}  function")
+    for cost in costs:
+        print(
+            f"  {cost['exclusive']:>7.2f}{cost['inclusive']:>14.2f}"
+            f"{cost['n_compilations']:>7}  {cost['name']}"
+        )
+    print(flush=True)
+
+
 def run(quick: bool) -> None:
     """Measure and print."""
     time_imports(3 if quick else 9)
+    count_compilations(quick)
     time_fits(quick)
 
 
