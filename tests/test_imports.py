@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "_loaded": {"model"},
     "_arrays": set(),
     "_threads": set(),
+    "_processor": {"_threads"},
     "_compile": set(),
     "_products": {"_threads", "_compile"},
     "draws": {"_compile"},
@@ -24,6 +25,7 @@ MAY_IMPORT = {
     "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
+        "_processor",
     },
     "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {

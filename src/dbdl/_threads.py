@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @lru_cache(maxsize=1)
-def _blas_libraries() -> list[Any]:
+def blas_libraries() -> list[Any]:
     """Look up the BLAS libraries of NumPy and SciPy, once: it takes milliseconds."""
     libraries = ThreadpoolController().lib_controllers
     return [library for library in libraries if library.user_api == "blas"]
@@ -77,8 +77,8 @@ def single_threaded_blas() -> Iterator[None]:
     Where somebody else has raised the number meanwhile, the next holder lowers it again.
     """
     global _holders, _threads_found
-    shared = [library for library in _blas_libraries() if not _is_per_thread(library)]
-    own = [library for library in _blas_libraries() if _is_per_thread(library)]
+    shared = [library for library in blas_libraries() if not _is_per_thread(library)]
+    own = [library for library in blas_libraries() if _is_per_thread(library)]
     own_found = [library.num_threads for library in own]
     with _lock:
         if _threads_found is None:

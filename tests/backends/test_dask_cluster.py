@@ -7,19 +7,21 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
 from chain_problem import BLOCK_ROWS, assert_same_bits, everything, rows_and_classes
 
 from dbdl import BetaProcessDictionary, DBDLClassifier
-from dbdl.backends import NumbaBackend
+from dbdl.backends import NumbaBackend, make_engine
 from dbdl.backends.sharded import ShardedBackend, cut
 from dbdl.learn.chain import ChainSettings
 
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'dbdl[dask]'")
 da = pytest.importorskip("dask.array")
 
+from dbdl.backends import dask_cluster  # noqa: E402
 from dbdl.backends.dask_cluster import ClusterLostError, DaskEngine  # noqa: E402
 
 LONG = ChainSettings(n_sweeps=12, n_initial_atoms=60)
@@ -266,3 +268,86 @@ def test_partitions_without_rows_have_no_answers(many_rows, fitted):
     with pytest.warns(UserWarning, match="X has feature names"):
         found = fitted.predict(rows)
     np.testing.assert_array_equal(found.compute(), fitted.predict(X[250:300]))
+
+
+# ------------------------------------------------------------------------ unlike processors
+
+
+@pytest.fixture
+def no_warnings_yet(monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_warned_of", set())
+
+
+def say_on_workers(monkeypatch, answer):
+    """Let workers answer with what a function returns, and this process with its own kind."""
+    here, kind = os.getpid(), dask_cluster.processor_kind()
+    monkeypatch.setattr(
+        dask_cluster, "processor_kind", lambda: kind if os.getpid() == here else answer()
+    )
+
+
+def test_workers_of_one_kind_are_not_warned_of(client, no_warnings_yet):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(make_engine(np.ones((4, 2)), "dask"), DaskEngine)
+
+
+def worker(**environment):
+    return {"cls": distributed.Nanny, "options": {"nthreads": 1, "env": environment}}
+
+
+def test_a_worker_of_another_kind_is_named(no_warnings_yet):
+    workers = {"like": worker(), "unlike": worker(NUMBA_CPU_NAME="another")}
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": ":0"}}
+    with (
+        distributed.SpecCluster(workers, scheduler) as own,
+        distributed.Client(own) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        names = client.run(os.getenv, "NUMBA_CPU_NAME")
+        [address] = [address for address, name in names.items() if name == "another"]
+        with pytest.warns(UserWarning, match="different kinds") as record:
+            make_engine(np.ones((4, 2)), "dask")
+    text = str(record[0].message)
+    assert f"worker {address}: another (BLAS kernels" in text
+    assert "from a fit on one machine and between runs" in text
+    assert "use workers of one kind" in text
+
+
+def test_a_fit_on_unlike_processors_says_so_once(
+    client, many_rows, fitted, monkeypatch, no_warnings_yet
+):
+    say_on_workers(monkeypatch, lambda: "another kind")
+    X, y = many_rows
+    with pytest.warns(UserWarning, match="from a fit on one machine\\.") as record:
+        model = DBDLClassifier(device="dask", **FIT).fit(X, y)
+    assert_same_model(model, fitted)
+    [warning] = [warning for warning in record if "different kinds" in str(warning.message)]
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        make_engine(X, "dask")
+
+
+def test_a_worker_that_cannot_say_its_kind_is_passed_over(client, monkeypatch, no_warnings_yet):
+    def fail():
+        raise ModuleNotFoundError("no numba here")
+
+    say_on_workers(monkeypatch, fail)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert isinstance(make_engine(np.ones((4, 2)), "dask"), DaskEngine)
+
+
+def test_a_worker_that_does_not_answer_holds_up_no_fit(client, monkeypatch, no_warnings_yet):
+    say_on_workers(monkeypatch, lambda: time.sleep(3))
+    monkeypatch.setattr(dask_cluster, "ANSWER_WITHIN", 0.1)
+    engine = make_engine(np.ones((4, 2)), "dask")
+    assert engine.fetch(engine.run(len, [1, 2])) == 2
+
+
+def test_only_a_few_of_many_workers_are_named(no_warnings_yet):
+    many = {f"tcp://worker-{i}": "another" for i in range(200)}
+    with pytest.warns(UserWarning, match="different kinds") as record:
+        dask_cluster._warn_of_unlike_processors("one", many)
+    assert "worker-1, tcp://worker-10 and 197 more: another" in str(record[0].message)

@@ -58,9 +58,9 @@ def make_engine(rows: Any, device: str) -> Engine | None:
     client = _current_client()
     collection = isinstance(rows, LazyRows) and isinstance(rows.reader, DaskRows)
     if client is not None and (on_cluster or collection):
-        from dbdl.backends.dask_cluster import DaskEngine
+        from dbdl.backends.dask_cluster import engine_for_fit
 
-        return DaskEngine(client)
+        return engine_for_fit(client)
     if on_cluster:
         raise ValueError(
             f"device={device!r} needs a Dask cluster, and there is none. Install the extra with "

@@ -22,6 +22,7 @@ import numpy as np
 from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
+from dbdl._processor import processor_kind
 from dbdl.backends.base import Backend, Data
 from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while, open_part
 from dbdl.rows import LazyRows, Preparation
@@ -38,6 +39,14 @@ LOST_AFTER = 60.0
 LOOK_EVERY = 2.0
 #: Times that a task is tried again whose workers died.
 MOST_RETRIES = 10
+#: Seconds that workers have to say their kind of processor; then the fit goes on without it. For
+#: their first answer they import dbdl, seconds that their first task would take otherwise.
+ANSWER_WITHIN = 30.0
+#: Workers of one kind of processor that a warning names.
+MOST_NAMED = 3
+
+#: Sets of kinds that were warned of.
+_warned_of: set[frozenset[str]] = set()
 
 
 class ClusterLostError(RuntimeError):
@@ -145,6 +154,54 @@ class DaskEngine:
             f" {lost} (waited {self.lost_after:g} s). Start it again; a fit with checkpoint=... "
             "goes on from the last checkpoint when it is called again."
         )
+
+
+def engine_for_fit(client: Client) -> DaskEngine:
+    """Return the engine of a client, with a warning if its workers do not round alike."""
+    _warn_of_unlike_processors(processor_kind(), _kinds_of_workers(client))
+    return DaskEngine(client)
+
+
+def _kinds_of_workers(client: Client) -> dict[str, str]:
+    """Ask each worker for its kind of processor; workers that fail to answer are left out."""
+    try:
+        kinds: dict[str, str] = client.run(
+            processor_kind, on_error="ignore", callback_timeout=ANSWER_WITHIN
+        )
+    except Exception as error:  # a fit that can run must not fail for it
+        logger.debug("dbdl: workers did not say their kind of processor: %r", error)
+        return {}
+    return kinds
+
+
+def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
+    """Warn where workers or the head are of different kinds, once for each set of kinds."""
+    kinds = frozenset({here, *of_workers.values()})
+    if len(kinds) == 1 or kinds in _warned_of:
+        return
+    _warned_of.add(kinds)
+    lines = [f"  this process: {here}"]
+    for kind in sorted(set(of_workers.values())):
+        addresses = [address for address, its in of_workers.items() if its == kind]
+        lines.append(f"  {_named(addresses)}: {kind}")
+    # tasks go to any worker, but what the head computes stays with the head
+    runs = " and between runs" if len(set(of_workers.values())) > 1 else ""
+    warnings.warn(
+        "the processors of this Dask cluster are of different kinds, which round differently:\n"
+        + "\n".join(lines)
+        + f"\nCodes and atoms may differ in their last bits from a fit on one machine{runs}. "
+        "For the same bits, use workers of one kind, with the same versions of NumPy, SciPy and "
+        "numba, and start the fit on a machine of that kind.",
+        UserWarning,
+        stacklevel=10,  # the line that calls fit
+    )
+
+
+def _named(addresses: list[str]) -> str:
+    named = ", ".join(sorted(addresses)[:MOST_NAMED])
+    n_others = len(addresses) - MOST_NAMED
+    more = f" and {n_others} more" if n_others > 0 else ""
+    return f"{'worker' if len(addresses) == 1 else 'workers'} {named}{more}"
 
 
 def n_parts(n_threads: int) -> int:
