@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._compile import REORDERED, kernel, read_only
-from dbdl._threads import single_threaded_blas
+from dbdl._threads import held_blas
 
 Array = NDArray[Any]
 
@@ -64,7 +64,7 @@ def block_product(left: Array, right: Array, out: Array | None = None) -> Array:
     out : ndarray of shape (n_rows, n_columns), optional
         Where to put the product.
     """
-    with single_threaded_blas():
+    with held_blas():
         product: Array = np.matmul(left, right, out=out)
     return product
 

@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -100,6 +100,16 @@ def single_threaded_blas() -> Iterator[None]:
                 _threads_found = None
 
 
+def held_blas() -> AbstractContextManager[None]:
+    """Hold BLAS at one thread, at no cost where somebody holds it already.
+
+    For blocks of work: looking at the number of threads each time lets other threads go first.
+    """
+    if _holders > 0 and not any(map(_is_per_thread, blas_libraries())):
+        return nullcontext()
+    return single_threaded_blas()
+
+
 @contextmanager
 def _pool(n_threads: int) -> Iterator[ThreadPoolExecutor]:
     """Lend a pool of ``n_threads``: an idle one, or a new one where all are lent.
@@ -125,12 +135,16 @@ def run_blocks(
     Results keep the order of the blocks.
     """
     blocks = list(blocks)
-    work = single_threaded_blas()(work)
+
+    def held(block: Item) -> Result:
+        with held_blas():
+            return work(block)
+
     with single_threaded_blas():
         if min(n_threads, len(blocks)) <= 1:
-            return [work(block) for block in blocks]
+            return [held(block) for block in blocks]
         with _pool(n_threads) as pool:
-            tasks = [pool.submit(work, block) for block in blocks]
+            tasks = [pool.submit(held, block) for block in blocks]
             try:
                 return [task.result() for task in tasks]
             finally:  # after an error nothing may go on behind the caller's back
