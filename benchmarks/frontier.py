@@ -210,7 +210,7 @@ def draw(title: str, lines: Sequence[Line], sizes: Sequence[int], path: Path) ->
     axes.set_xscale("log")
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
-    axes.set_xlabel("atoms a class (logarithmic)")
+    axes.set_xlabel("atoms per class (logarithmic)")
     axes.set_ylabel("test accuracy, % (scale: logarithm of the error)")
     axes.set_title(title, fontsize=11, loc="left", pad=14)
     axes.grid(alpha=0.25)

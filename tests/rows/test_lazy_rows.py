@@ -129,7 +129,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path):
     X, y = labelled_rows(100)
     with pytest.raises(ValueError, match="no dataset 'rows'; it has X, y"):
         open_rows(write_hdf5(tmp_path, X, y), rows="rows")
-    with pytest.raises(ValueError, match="no numbers; name the one that holds the labels"):
+    with pytest.raises(ValueError, match="not numbers; name the one that holds the labels"):
         open_rows(write_parquet(tmp_path, X, y), label="class")
     np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
     with pytest.raises(ValueError, match="no kind of number"):
@@ -326,7 +326,7 @@ def test_columns_of_dates_words_and_categories_are_refused(tmp_path):
     ):
         frame = pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": column})
         frame.to_parquet(tmp_path / "rows.parquet")
-        with pytest.raises(ValueError, match=r"columns that are no numbers.*: b$"):
+        with pytest.raises(ValueError, match=r"columns that are not numbers.*: b$"):
             open_rows(tmp_path / "rows.parquet")
     frame.assign(y=["x", None, "y"], b=1.5).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="sample 2 has no label"):

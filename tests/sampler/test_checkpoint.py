@@ -237,7 +237,7 @@ def test_a_longer_file_is_refused(archive):
 
 def test_another_archive_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3))
-    with pytest.raises(CheckpointError, match="no checkpoint of dbdl"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of dbdl"):
         read_archive(tmp_path / "a.npz")
 
 

@@ -118,7 +118,7 @@ class Backend(Protocol):
         """Put rows (n_samples, n_features) and their class numbers (n_samples,) in place."""
 
     def hold(self, data: Data) -> Data:
-        """Put rows of NumPy's where the backend's arrays live."""
+        """Put NumPy rows where the backend's arrays live."""
 
     def rows(self, data: Data, numbers: NDArray[np.int64]) -> Any:
         """Return some of the rows by number, as the backend's array."""
@@ -224,7 +224,7 @@ class Backend(Protocol):
         """Return codes as NumPy arrays."""
 
     def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
-        """Put codes of NumPy's where the backend's arrays live."""
+        """Put NumPy codes where the backend's arrays live."""
 
 
 @dataclass(frozen=True)

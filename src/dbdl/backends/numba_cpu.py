@@ -12,7 +12,7 @@ bits for any number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Protocol
 
@@ -85,6 +85,7 @@ class NumbaBackend(HostBackend):
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan
     ) -> tuple[Codes, UsageSums]:
         """Draw every row's usage and strengths (eqs. 9 and 10)."""
+        parameters = _in_one_layout(parameters)
         atoms = parameters.atoms
         gram = _upper_gram(atoms, self.n_threads)
         norm_square = gram.diagonal().astype(np.float64)
@@ -132,6 +133,7 @@ class NumbaBackend(HostBackend):
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
         """Sums of given codes."""
+        parameters = _in_one_layout(parameters)
 
         def squares(rows: slice) -> NDArray[np.float64]:
             return row_squares(_residuals(data.X[rows], codes, rows, parameters.atoms))
@@ -230,7 +232,7 @@ class NumbaBackend(HostBackend):
             draw = _DenseDraw.prepare(precision)
             width = FEATURE_TILE
         scale = np.sqrt(precision.diagonal())[:, np.newaxis]
-        drawn = np.empty_like(atoms)
+        drawn = np.empty(atoms.shape, atoms.dtype)
 
         def draw_tile(features: slice) -> None:
             tile = np.array(atoms[:, features], dtype=np.float64, order="C")  # a copy always
@@ -291,6 +293,15 @@ class _SparseDraw:
     def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
         diagonal = precision.diagonal()[block].copy()
         _solve_sparse(block.start, diagonal, self.start, self.other, self.value, target, tile)
+
+
+def _in_one_layout(parameters: Parameters) -> Parameters:
+    """Return parameters whose large arrays are in the order of C, as kernels are compiled for."""
+    return replace(
+        parameters,
+        atoms=np.ascontiguousarray(parameters.atoms),
+        selection_logit=np.ascontiguousarray(parameters.selection_logit),
+    )
 
 
 def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:

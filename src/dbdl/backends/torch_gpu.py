@@ -119,7 +119,7 @@ class TorchBackend:
         return replace(data, square=float(sum_of_squares(data.X, 1).sum()))
 
     def hold(self, data: Data) -> DeviceData:
-        """Copy rows of NumPy's to the device."""
+        """Copy NumPy rows to the device."""
         classes = self.put(data.class_of_row)
         one_hot = torch.nn.functional.one_hot(classes, data.n_classes).T.float().contiguous()
         placed = vars(data) | {"X": self.put(data.X)}
@@ -136,7 +136,7 @@ class TorchBackend:
 
     def put(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device."""
-        # Without waiting for what the device does: an array of NumPy's is read before it returns.
+        # Without waiting for what the device does: a NumPy array is read before it returns.
         here = torch.from_numpy(np.ascontiguousarray(array))
         return here.to(self.device, copy=True, non_blocking=True)
 

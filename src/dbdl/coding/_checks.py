@@ -112,7 +112,7 @@ def check_length(length: Any) -> None:
         )
     if length < 1:
         raise ValueError(
-            f"n_nonzero is {length}. Expected 1 or more. Pass the most atoms a row may use."
+            f"n_nonzero is {length}. Expected 1 or more. Pass the largest number of atoms per row."
         )
 
 

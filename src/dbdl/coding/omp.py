@@ -1,4 +1,4 @@
-"""Sparse codes by orthogonal matching pursuit: ``X ~ codes @ atoms``, few non-zeros a row.
+"""Sparse codes by orthogonal matching pursuit: ``X ~ codes @ atoms``, few non-zeros per row.
 
 Each row is coded greedily: choose an atom, project the row on all atoms chosen so far, go on with
 the residual. Two rules choose the next atom ``k``, with ``c_k`` its correlation with the residual:
@@ -166,8 +166,8 @@ def omp(
         on those already chosen (projected squared norm under 1e-10 of the squared norm, 1e-5 in
         float32).
     n_nonzero : int, default=50
-        Most atoms a row may use. A row ends earlier when ``tol`` is reached or when nothing is
-        left of it, as for a row of zeros.
+        Largest number of atoms per row. A row ends earlier when ``tol`` is reached or when nothing
+        is left of it, as for a row of zeros.
     tol : float, optional
         A row is done once the norm (not the squared norm) of its residual is ``tol`` or less. The
         norm comes from Pythagoras: under 1e-8 of the norm of the row (1e-4 in float32) it is

@@ -39,7 +39,7 @@ def read_csv(path: Path, options: Options) -> Dataset:
 
     The first line is a header where none of its cells but the last is a number, where it counts
     0, 1, 2, ... as pandas does, where a label is asked for by name, where its last cell is the
-    only one of that column which is no number, or where its cells ascend (wavelengths) and the
+    only one of that column that is not a number, or where its cells ascend (wavelengths) and the
     last is a word that does not come again, unlike the labels below it. Columns that number or
     name the rows are left out, see `dbdl._columns`.
     """

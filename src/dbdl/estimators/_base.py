@@ -263,7 +263,7 @@ class DictionaryEstimator(
         Returns
         -------
         codes : csr_matrix of shape (n_samples, n_atoms)
-            At most ``n_nonzero_`` non-zeros a chain in each row.
+            At most ``n_nonzero_`` non-zeros per chain in each row.
         """
         check_is_fitted(self)
         return self._encode(self._rows(X, reset=False))

@@ -146,7 +146,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     checkpoint : str or path-like, default=None
         Folder in which the state of every chain is kept, made if need be. A `fit` with the same
         data and parameters goes on from there, after a kill at any moment too, and ends with the
-        same bits; where ``random_state`` is no number it takes the seed of the fit before. The
+        same bits; where ``random_state`` is not a number it takes the seed of the fit before. The
         folder stays after a fit: the next one returns its result at once. Other data or
         parameters, damaged files and folders of something else are refused with a
         `CheckpointError`, and so is a disk that is full, which leaves the last good checkpoint
@@ -155,13 +155,13 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Sweeps of a chain between two checkpoints.
     warm_start : bool, default=False
         Go on from the last states of the fit before: on the same data and with the same parameters
-        but a larger ``n_sweeps``, the result is that of one fit with so many sweeps. The states,
+        but a larger ``n_sweeps``, the result is that of one fit with that many sweeps. The states,
         mostly the codes of the training rows, are kept with the model meanwhile.
     n_jobs : int, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        1 prints a few lines a chain, 2 one line a sweep.
+        1 prints a few lines per chain, 2 one line per sweep.
 
     Attributes
     ----------

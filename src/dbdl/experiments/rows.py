@@ -36,7 +36,7 @@ class LabelledRows:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Short hash of rows and labels: results of other rows are not gone on with."""
+        """Short hash of rows and labels: results of other rows are not reused."""
         total = hashlib.sha256(repr((self.X.shape, self.X.dtype.str, self.y.dtype.str)).encode())
         total.update(np.ascontiguousarray(self.X).data)
         total.update(np.ascontiguousarray(self.y).tobytes())

@@ -83,7 +83,7 @@ def run_table(
     table : Table
     data : LabelledRows
     results : Path, optional
-        File of records, one line of JSON each; made if it is absent, gone on with if not. Without
+        File of records, one line of JSON each; made if it is absent, resumed if not. Without
         one, nothing is kept.
     only : sequence of str
         Names of methods; all by default.

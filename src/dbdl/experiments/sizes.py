@@ -1,7 +1,7 @@
 """Accuracy against the size of the dictionary (paper, figure 2).
 
 The other settings stay at their defaults, 30 non-zeros for faces as the LC-KSVD authors have it,
-while the number of atoms a class grows.
+while the number of atoms per class grows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SizeCurve(NamedTuple):
 
 
 def sizes_that_fit(n_rows_of_smallest_class: int, n_sizes: int) -> list[int]:
-    """Numbers of atoms a class, evenly spread up to the rows of the smallest class."""
+    """Numbers of atoms per class, evenly spread up to the rows of the smallest class."""
     most = max(n_rows_of_smallest_class, 1)
     return sorted({max(1, round(most * i / n_sizes)) for i in range(1, n_sizes + 1)})
 
@@ -95,7 +95,7 @@ def accuracy_by_size(
                 accuracy[-1].append(100 * float(model.score(data.X[test], data.y[test])))
                 n_done += 1
                 if on_fit is not None:
-                    found = f"{name}, {size} atoms a class: {accuracy[-1][-1]:.2f} %"
+                    found = f"{name}, {size} atoms per class: {accuracy[-1][-1]:.2f} %"
                     on_fit(n_done, n_fits, found)
         curves.append(SizeCurve(name, [n_classes * size for size in sizes], accuracy))
     return curves

@@ -215,7 +215,7 @@ HEADINGS = (
 
 
 def text_cells(line: Line) -> list[str]:
-    """Cells of a line, in the order of `HEADINGS`; empty where there is no number."""
+    """Cells of a line, in the order of `HEADINGS`; empty where nothing was measured."""
     if line.failure and not line.n_splits:
         return [line.method, f"failed: {line.failure}", *[""] * (len(HEADINGS) - 2)]
     significance = f" (p {line.p_value:.2g})" if np.isfinite(line.p_value) else ""

@@ -47,9 +47,9 @@ OnSweep = Callable[[SweepRecord], None]
 PILOT_SWEEPS = 35
 PILOT_FOLDS = 5
 PILOT_ROWS = 4000
-#: Pilot chains a fold at most: two that share a fold say enough.
+#: Pilot chains per fold at most: two that share a fold say enough.
 PILOT_CHAINS = 2
-#: Folds that are left out of more than so many rows.
+#: Folds that are left out where there are more rows than that.
 FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 2
 #: Chains that share a GPU or a cluster: while one waits for the host, the others use it.
 LANES_OF_A_DEVICE = 5

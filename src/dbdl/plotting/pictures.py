@@ -77,7 +77,7 @@ def check_image_shape(image_shape: tuple[int, int], n_features: int) -> None:
     if len(sides) != 2 or not whole or np.prod(sides) != n_features:
         raise ValueError(
             f"image_shape={image_shape} does not fit {n_features} features. Expected (height, "
-            f"width) with height × width = {n_features}; leave it out where features are no pixels."
+            f"width) with height × width = {n_features}; omit it where features are not pixels."
         )
 
 

@@ -201,7 +201,7 @@ class CoparClassifier(RivalClassifier):
     - ``rule="global"``: :math:`\|x - a^0 D_0 - a^c D_c\|^2` with the code
       :math:`a = \arg\min_a \|x - a D\|^2 + \gamma \|a\|_1` over all atoms.
 
-    The DBDL paper uses 15 atoms a class and 5 shared ones with the local rule on Extended YaleB
+    The DBDL paper uses 15 atoms per class and 5 shared ones with the local rule on Extended YaleB
     and AR: the defaults here; and on Caltech-101 as many atoms as rows of a class, 314 shared ones
     and the global rule. The other settings are not named there: the defaults were chosen on
     held-out rows of splits of Extended YaleB, which are test rows of other splits.

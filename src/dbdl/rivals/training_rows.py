@@ -179,7 +179,7 @@ class Draw:
     n_atoms_per_class : int
         Rows of each class, without replacement; a class with fewer gives all of its own.
     ratio : float, optional
-        Instead: so many rows for each row of the class, with replacement, copies dropped.
+        Instead: this many rows for each row of the class, with replacement, copies dropped.
     """
 
     n_atoms_per_class: int

@@ -140,7 +140,7 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
         words = [name for name in names if number_dtype(schema.field(name).type) is None]
         if words:
             raise DataError(
-                f"{path} has columns that are no numbers; name the one that holds the labels with "
+                f"{path} has columns that are not numbers; name the one that holds the labels with "
                 f"label=..., and remove the others: {some(words)}"
             )
         y = None if number is None else labels_of(file.read([label]).column(label), path)

@@ -40,7 +40,7 @@ RecordType = TypeVar("RecordType")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be written, read or gone on from; the message says what to do."""
+    """A checkpoint cannot be written, read or resumed from; the message says what to do."""
 
 
 # ------------------------------------------------------------------------------- records as arrays
@@ -145,9 +145,11 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         except OSError:
             raise
         except Exception as error:  # a file of others may fail in any way
-            raise CheckpointError(f"{path} is no checkpoint of dbdl ({error}).") from error
+            raise CheckpointError(f"{path} is not a checkpoint of dbdl ({error}).") from error
     if not isinstance(about, dict):
-        raise CheckpointError(f"{path} is no checkpoint of dbdl ({ABOUT_ENTRY} is no record).")
+        raise CheckpointError(
+            f"{path} is not a checkpoint of dbdl ({ABOUT_ENTRY} is not a record)."
+        )
     if about.get("marker") != MARKER or about.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {about.get('format')!r} of {about.get('marker')!r}, expected "
@@ -171,7 +173,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
             digest = _digest(file, max(size - _DIGEST_CHARACTERS, 0))
             if file.read() != digest:
                 raise CheckpointError(
-                    f"{path} is cut off, damaged or no checkpoint of dbdl: it does not have its "
+                    f"{path} is cut off, damaged or not a checkpoint of dbdl: it does not have its "
                     "checksum."
                 )
             yield file

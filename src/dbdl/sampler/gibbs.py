@@ -201,7 +201,7 @@ def _draw_noise_precision(
     priors: Priors,
     options: Options,
 ) -> NDArray[np.float64]:
-    """Draw the noise precision (eq. 13), shared by all classes or one a class."""
+    """Draw the noise precision (eq. 13), shared by all classes or one per class."""
     n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
     residual_square = priors.with_seen(sums).residual_square
     if options.noise_per_class:
