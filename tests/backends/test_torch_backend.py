@@ -209,7 +209,9 @@ def test_many_rows_are_pursued_in_parts(monkeypatch):
     whole = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
     monkeypatch.setattr(torch_gpu, "PURSUIT_BYTES", 3 * (25 + 3) * 8 * 7)  # seven rows at once
     parts = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
-    np.testing.assert_array_equal(parts.toarray(), whole.toarray())
+    # a product of another height may round differently there: the decisions are the same
+    np.testing.assert_array_equal(parts.indices, whole.indices)
+    np.testing.assert_allclose(parts.toarray(), whole.toarray(), rtol=1e-12)
 
 
 @on_device

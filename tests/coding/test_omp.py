@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, issparse
+from sklearn.datasets import load_digits
 from sklearn.linear_model import orthogonal_mp_gram
 
 from dbdl.coding.omp import encode, gram_matrix, omp, omp_path
@@ -283,6 +284,36 @@ def test_parts_well_above_the_rounding_of_a_dot_product_are_coded(selection, dty
     codes = omp(x, np.eye(64, dtype=dtype), 64, selection=selection).toarray()
     np.testing.assert_allclose(codes[0, :3], x[0, :3], rtol=1e-5)
     assert not codes[0, 3:].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gram_matrices_are_exactly_symmetric(dtype):
+    gram = gram_matrix(np.random.default_rng(0).standard_normal((300, 41)).astype(dtype))
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+def hard_rows(kind):
+    """Rows and atoms that tie, or are used nearly up to the last dimension."""
+    if kind == "long paths":
+        rng = np.random.default_rng(0)
+        return rng.standard_normal((60, 40)), rng.standard_normal((300, 40)), 36
+    digits = load_digits().data
+    if kind == "bits":
+        digits = (digits > 8).astype(np.float64)
+    return digits[:60], digits[600:1200], 30
+
+
+@pytest.mark.parametrize("kind", ["long paths", "bits", "digits"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(selection, dtype, kind):
+    X, atoms, n_nonzero = hard_rows(kind)
+    X, atoms = X.astype(dtype), atoms.astype(dtype)
+    gram = gram_matrix(atoms)
+    batch = omp(X, atoms, n_nonzero, selection=selection, gram=gram)  # many rows: screened
+    for i in range(len(X)):
+        alone = omp(X[i : i + 1], atoms, n_nonzero, selection=selection, gram=gram)
+        np.testing.assert_array_equal(alone.toarray(), batch[i].toarray())
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

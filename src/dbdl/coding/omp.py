@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._arrays import times_powers
-from dbdl._compile import REORDERED, kernel, read_only
+from dbdl._compile import CONTRACTED, inlined, kernel, read_only
 from dbdl._products import block_product, row_products, row_squares
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
 from dbdl.coding._checks import (
@@ -130,9 +130,15 @@ class Pursuit:
         A path's codes have nested supports, so their mean has that of the longest.
         """
         coefficients = _mean_of_nested([self.coefficients[number] for number in which])
-        coefficients = np.ascontiguousarray(coefficients)
-        data, indices, indptr = _sorted_rows(self.order, self.count, coefficients)
-        return csr_matrix((data, indices, indptr), shape=(coefficients.shape[0], n_atoms))
+        length = coefficients.shape[1]
+        chosen = np.arange(length) < self.count[:, np.newaxis]
+        indptr = np.concatenate([[0], np.cumsum(np.minimum(self.count, length))]).astype(np.int32)
+        codes = csr_matrix(
+            (coefficients[chosen], self.order[:, :length][chosen], indptr),
+            shape=(len(coefficients), n_atoms),
+        )
+        codes.sort_indices()
+        return codes
 
 
 def _mean_of_nested(parts: list[Array]) -> Array:
@@ -261,10 +267,9 @@ def encode(
     problem = _pose(X, gram, selection, tol)
     # Many rows pay for a copy that halves what each step reads; few go the careful way at once.
     many = len(X) * longest * (longest + 64) > COPY_PAYS * len(gram)
-    unit_gram = (
-        _unit_gram(problem.gram, problem.inverse_norm) if many else np.empty((0, 0), np.float32)
-    )
-    unit_scale = np.ones(len(gram), np.float32)
+    unit_gram = np.empty(gram.shape if many else (0, 0), np.float32)
+    if many:
+        _unit_gram(problem.gram, problem.inverse_norm, unit_gram)
     order = np.zeros((len(X), longest), np.int32)
     count = np.zeros(len(X), np.int32)
     coefficients = np.zeros((len(X), sizes.sum()), X.dtype)
@@ -277,12 +282,12 @@ def encode(
         factor = _new_factor(longest)
         out = sizes, order[rows], count[rows], coefficients[rows]
         todo = np.flatnonzero(norms)
-        screen = _quick_screen(unit_gram, unit_scale, longest)
-        _pursue(todo if many else todo[:0], correlations, norms, problem, factor, screen, *out)
-        if many:
-            todo = np.flatnonzero(count[rows] < 0)
-        screen = _careful_screen(problem, longest if len(todo) else 0)
-        _pursue(todo, correlations, norms, problem, factor, screen, *out)
+        screened = todo if many else todo[:0]
+        screen = _new_screen(unit_gram, longest)
+        _pursue(screened, correlations, norms, problem, factor, screen, *out)
+        left = np.flatnonzero(count[rows] < 0) if many else todo
+        exact = np.zeros((longest + 2 if len(left) else 2, len(gram)))
+        _pursue_carefully(left, correlations, norms, problem, factor, exact, *out)
 
     run_blocks(code, block_slices(len(X), ROWS), n_threads)
     ends = np.cumsum(sizes)[:-1]
@@ -308,6 +313,9 @@ def gram_matrix(atoms: Array, n_threads: int = 1) -> Array:
 
     def fill(rows: slice) -> None:
         upper = block_product(atoms[rows], atoms[rows.start :].T)
+        # with some kernels of BLAS the two halves of a square differ in their last bits
+        own = np.triu(upper[:, : len(upper)])
+        upper[:, : len(upper)] = own + np.triu(own, 1).T
         gram[rows, rows.start :] = upper
         gram[rows.start :, rows] = upper.T
 
@@ -390,13 +398,9 @@ class _Factor(NamedTuple):
 
 
 class _Screen(NamedTuple):
-    """The screening side of a row, of float32, or of float64 where float32 is not trusted.
+    """The screening side of a row, float32, padded to whole cache lines."""
 
-    The arrays of that dtype are padded to whole cache lines.
-    """
-
-    gram: Array  # (n_atoms, n_atoms), in any dtype
-    scale: Array  # (n_atoms,), brings that Gram matrix to atoms of norm one
+    gram: Array  # (n_atoms, n_atoms), of atoms of norm one
     directions: Array  # V, (longest + 8, width): room for the zero weights of a last, partial group
     running: Array  # (CHUNK,), the direction in the making
     correlation: Array  # (width,)
@@ -405,8 +409,6 @@ class _Screen(NamedTuple):
     highest: Array  # (LANES,), elementwise maximum of the scores, LANES columns at a time
     lowest: Array  # (LANES,), elementwise minimum of the norms
     weights: Array  # (longest + 8,)
-    doubt: bool  # whether the screen's errors are measured
-    norm_floor: float  # projected squared norms below this are looked at for dependence
 
 
 def _pose(X: Array, gram: Array, selection: str, tol: float | None) -> _Problem:
@@ -428,37 +430,21 @@ def _new_factor(longest: int) -> _Factor:
     return _Factor(np.zeros((longest, longest)), *(np.zeros(longest) for _ in range(5)))
 
 
-def _quick_screen(gram: Array, scale: Array, longest: int) -> _Screen:
-    """Screen in float32, over a float32 copy of the Gram matrix of atoms of norm one."""
-    return _new_screen(gram, scale, longest, np.float32, True, NORM_FLOOR)
-
-
-def _careful_screen(problem: _Problem, longest: int) -> _Screen:
-    """Screen in float64, which is always trusted."""
-    gram, scale = problem.gram, problem.inverse_norm
-    return _new_screen(gram, scale, longest, np.float64, False, problem.dependence)
-
-
-def _new_screen(
-    gram: Array, scale: Array, longest: int, dtype: type, doubt: bool, norm_floor: float
-) -> _Screen:
+def _new_screen(gram: Array, longest: int) -> _Screen:
     width = -(-len(gram) // LINE) * LINE
     if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
         width += LINE
-    buffer = _aligned_zeros(longest + 8 + 3, width, dtype)
+    buffer = _aligned_zeros(longest + 8 + 3, width, np.float32)
     return _Screen(
-        read_only(gram),
-        scale,
+        gram,
         buffer[3:],
-        np.zeros(CHUNK, dtype),
+        np.zeros(CHUNK, np.float32),
         buffer[0],
         buffer[1],
         buffer[2],
-        np.zeros(LANES, dtype),
-        np.zeros(LANES, dtype),
-        np.zeros(longest + 8, dtype),
-        doubt,
-        norm_floor,
+        np.zeros(LANES, np.float32),
+        np.zeros(LANES, np.float32),
+        np.zeros(longest + 8, np.float32),
     )
 
 
@@ -469,18 +455,15 @@ def _aligned_zeros(n_rows: int, n_columns: int, dtype: type) -> Array:
     return flat[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
-@kernel(REORDERED)
-def _unit_gram(gram: Array, inverse_norm: Array) -> Array:
-    """Float32 copy of the Gram matrix, of atoms scaled to norm one."""
-    n_atoms = gram.shape[0]
-    unit = np.empty((n_atoms, n_atoms), np.float32)
-    for i in range(n_atoms):
-        for k in range(n_atoms):
+@kernel(CONTRACTED)
+def _unit_gram(gram: Array, inverse_norm: Array, unit: Array) -> None:
+    """Fill ``unit``, float32, with the Gram matrix of atoms scaled to norm one."""
+    for i in range(gram.shape[0]):
+        for k in range(gram.shape[0]):
             unit[i, k] = gram[i, k] * inverse_norm[i] * inverse_norm[k]
-    return unit
 
 
-@kernel(REORDERED)
+@kernel(CONTRACTED)
 def _pursue(
     rows: Array,
     correlations: Array,
@@ -501,8 +484,8 @@ def _pursue(
     gram, inverse_norm, forward, tol, noise, dependence, rounding = problem
     columns, inverse_diagonal, target, weights, trial, combination = factor
     (
-        screen_gram, scale, V, running, screen_correlation, screen_norm, score, highest, lowest,
-        screen_weights, doubt, norm_floor,
+        screen_gram, V, running, screen_correlation, screen_norm, score, highest, lowest,
+        screen_weights,
     ) = screen  # fmt: skip
     n_atoms, width, longest = correlations.shape[1], V.shape[1], order.shape[1]
     shrinking = V.dtype.type(1 if forward else 0)  # squared norms, as atoms are projected
@@ -534,9 +517,9 @@ def _pursue(
                 if chosen >= 0:
                     # Make the direction of the atom chosen last.
                     filled = max(0, min(stop, n_atoms) - start)
-                    row, factors = screen_gram[chosen, start : start + filled], scale[start:]
+                    row = screen_gram[chosen, start : start + filled]
                     for k in range(filled):
-                        running[k] = row[k] * (scale[chosen] * factors[k])
+                        running[k] = row[k]
                     for k in range(filled, CHUNK):
                         running[k] = 0
                     # Groups of eight: the running sum is read and written once for eight products,
@@ -601,10 +584,10 @@ def _pursue(
             best, best_score, best_correlation, best_square, dropped = -1, 0.0, 0.0, 1.0, False
             trusted = True
             for lane in range(LANES):
-                if highest[lane] < threshold and lowest[lane] >= norm_floor:
+                if highest[lane] < threshold and lowest[lane] >= NORM_FLOOR:
                     continue
                 for k in range(lane, n_atoms, LANES):
-                    low = screen_norm[k] < norm_floor
+                    low = screen_norm[k] < NORM_FLOOR
                     if score[k] < threshold and not low:
                         continue
                     # Correlations of atom k with the directions, exactly: L trial = gram[chosen, k]
@@ -619,23 +602,11 @@ def _pursue(
                         correlation -= value * target[j]
                         for m in range(j + 1, t):
                             trial[m] -= value * columns[j, m]
-                    dependent = square <= dependence
-                    if square <= INDEPENDENCE and not dependent:
-                        # Entries of the Gram matrix off by eps change a projected squared norm by
-                        # up to eps (1 + sum |combination of the chosen atoms|)^2.
-                        total = 1.0
-                        for j in range(t - 1, -1, -1):
-                            value = trial[j]
-                            for m in range(j + 1, t):
-                                value -= columns[j, m] * combination[m]
-                            combination[j] = value * inverse_diagonal[j]
-                            total += abs(combination[j])
-                        dependent = square <= rounding * total * total
-                    if dependent:
+                    if square <= dependence:
                         screen_norm[k] = np.inf
                         dropped = True
                         continue
-                    if doubt and (
+                    if (
                         low
                         or abs(screen_correlation[k] - correlation)
                         > CORRELATION_SLACK * abs(correlation)
@@ -655,7 +626,14 @@ def _pursue(
                 break
             if best < 0 and dropped:
                 continue
-            if best < 0 or abs(best_correlation) <= noise:
+            if best < 0:
+                break
+            if best_square <= INDEPENDENCE and _is_dependent(
+                best_square, weights, columns, inverse_diagonal, combination, rounding, t
+            ):
+                screen_norm[best] = np.inf
+                continue
+            if abs(best_correlation) <= noise:
                 break
             for j in range(t):
                 columns[j, t] = weights[j]
@@ -668,34 +646,130 @@ def _pursue(
             chosen = best
             t += 1
         count[i] = t
-        # Coefficients of each requested prefix, L' x = target, side by side.
-        first = 0
-        for size in sizes:
-            last = min(size, t)
-            for j in range(last - 1, -1, -1):
-                value = target[j]
-                for m in range(j + 1, last):
-                    value -= columns[j, m] * trial[m]
-                trial[j] = value * inverse_diagonal[j]
-                coefficients[i, first + j] = trial[j] * (norm * inverse_norm[order[i, j]])
-            first += size
+        _solve(factor, norm, inverse_norm, order[i], t, sizes, coefficients[i])
 
 
-@kernel(REORDERED)
-def _sorted_rows(order: Array, count: Array, coefficients: Array) -> Any:
-    """Data, column numbers and row starts of a CSR matrix with sorted columns."""
-    n_rows, length = coefficients.shape
-    indptr = np.zeros(n_rows + 1, np.int32)
-    for i in range(n_rows):
-        indptr[i + 1] = indptr[i] + min(np.int32(length), count[i])
-    indices = np.empty(indptr[n_rows], np.int32)
-    data = np.empty(indptr[n_rows], coefficients.dtype)
-    for i in range(n_rows):
-        start = indptr[i]
-        for j in range(indptr[i + 1] - start):
-            at = start + j  # insertion: a few dozen entries
-            while at > start and indices[at - 1] > order[i, j]:
-                indices[at], data[at] = indices[at - 1], data[at - 1]
-                at -= 1
-            indices[at], data[at] = order[i, j], coefficients[i, j]
-    return data, indices, indptr
+@kernel(CONTRACTED)
+def _pursue_carefully(
+    rows: Array,
+    correlations: Array,
+    norms: Array,
+    problem: Any,
+    factor: Any,
+    exact: Array,
+    sizes: Array,
+    order: Array,
+    count: Array,
+    coefficients: Array,
+) -> None:
+    """As `_pursue`, with V in float64 and no screen: every score is exact, by the same operations.
+
+    The rows of ``exact`` are room for correlations, projected squared norms (0 for barred atoms)
+    and the directions V.
+    """
+    gram, inverse_norm, forward, tol, noise, dependence, rounding = problem
+    columns, inverse_diagonal, target, _, trial, combination = factor
+    correlation, square = exact[0], exact[1]
+    n_atoms, longest = correlations.shape[1], order.shape[1]
+    for i in rows:
+        norm = norms[i]
+        for k in range(n_atoms):
+            correlation[k] = correlations[i, k] * inverse_norm[k] / norm
+            square[k] = 1.0 if inverse_norm[k] > 0 else 0.0
+        limit = (tol / norm) ** 2 if tol >= 0 else -1.0
+        remaining = 1.0
+        t = 0
+        while t < longest and remaining > limit:
+            best, best_score = -1, 0.0
+            for k in range(n_atoms):
+                if square[k] > dependence:
+                    score = correlation[k] * correlation[k]
+                    if forward:
+                        score /= square[k]
+                    if score > best_score:
+                        best, best_score = k, score
+            if best < 0:
+                break
+            for j in range(t):
+                trial[j] = exact[j + 2, best]
+            if square[best] <= INDEPENDENCE and _is_dependent(
+                square[best], trial, columns, inverse_diagonal, combination, rounding, t
+            ):
+                square[best] = 0.0
+                continue
+            if abs(correlation[best]) <= noise:
+                break
+            inverse = 1 / np.sqrt(square[best])
+            step = correlation[best] * inverse
+            for j in range(t):
+                columns[j, t] = trial[j]
+            order[i, t] = best
+            inverse_diagonal[t], target[t] = inverse, step
+            remaining -= step**2
+            square[best] = 0.0
+            row, direction = gram[best], exact[t + 2]
+            for k in range(n_atoms):
+                direction[k] = row[k] * (inverse_norm[k] * inverse_norm[best])
+            for j in range(t):
+                weight, other = columns[j, t], exact[j + 2]
+                for k in range(n_atoms):
+                    direction[k] -= weight * other[k]
+            for k in range(n_atoms):
+                value = direction[k] * inverse
+                direction[k] = value
+                correlation[k] -= value * step
+                square[k] -= value * value
+            t += 1
+        count[i] = t
+        _solve(factor, norm, inverse_norm, order[i], t, sizes, coefficients[i])
+
+
+@inlined(CONTRACTED)
+def _is_dependent(
+    square: float,
+    weights: Array,
+    columns: Array,
+    inverse_diagonal: Array,
+    combination: Array,
+    rounding: float,
+    t: int,
+) -> bool:
+    """Whether a small projected squared norm is no more than rounding.
+
+    ``weights`` are the atom's correlations with the t directions. Entries of the Gram matrix off
+    by eps change the squared norm by up to eps (1 + sum |combination of the chosen atoms|)^2.
+    """
+    total = 1.0
+    for j in range(t - 1, -1, -1):
+        value = weights[j]
+        for m in range(j + 1, t):
+            value -= columns[j, m] * combination[m]
+        combination[j] = value * inverse_diagonal[j]
+        total += abs(combination[j])
+    return square <= rounding * total * total
+
+
+@inlined(CONTRACTED)
+def _solve(
+    factor: Any,
+    norm: float,
+    inverse_norm: Array,
+    order: Array,
+    count: int,
+    sizes: Array,
+    coefficients: Array,
+) -> None:
+    """Coefficients of each requested prefix of the chosen atoms, L' x = target, side by side."""
+    columns, inverse_diagonal, target, solution = (
+        factor.columns, factor.inverse_diagonal, factor.target, factor.trial,
+    )  # fmt: skip
+    first = 0
+    for size in sizes:
+        last = min(size, count)
+        for j in range(last - 1, -1, -1):
+            value = target[j]
+            for m in range(j + 1, last):
+                value -= columns[j, m] * solution[m]
+            solution[j] = value * inverse_diagonal[j]
+            coefficients[first + j] = solution[j] * (norm * inverse_norm[order[j]])
+        first += size
