@@ -144,7 +144,7 @@ def selection_section(subject: Subject) -> str:
             "Table of the classes' atoms",
             table(
                 "Atoms of each class",
-                ["class", "atoms it uses most", "atoms a row, expected", "most probable atoms"],
+                ["class", "atoms it uses most", "atoms per row, expected", "most probable atoms"],
                 rows,
             ),
         )
