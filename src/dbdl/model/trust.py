@@ -306,11 +306,19 @@ _PLAIN: dict[Any, tuple[type[Any], ...]] = {
 }
 
 
+def _class_of(hint: Any) -> Any:
+    """Return the class behind a type: ndarray for NDArray, which NumPy 2.5 has as an alias."""
+    kind = get_origin(hint) or hint
+    while hasattr(kind, "__value__"):
+        kind = get_origin(kind.__value__) or kind.__value__
+    return kind
+
+
 def _is_of(hint: Any, value: Any) -> bool:
     """Whether a value has the type that a hint asks for, its parts left aside."""
     if get_origin(hint) is Annotated:
         return _is_of(get_args(hint)[0], value)
-    kind = get_origin(hint) or hint
+    kind = _class_of(hint)
     if kind is np.ndarray:
         return type(value) in (np.ndarray, np.memmap)  # joblib may map the arrays of a pickle
     if kind not in _PLAIN:
@@ -321,5 +329,5 @@ def _is_of(hint: Any, value: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    kind = get_origin(hint) or hint
+    kind = _class_of(hint)
     return str(getattr(kind, "__name__", kind))
