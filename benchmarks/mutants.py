@@ -88,8 +88,8 @@ MUTANTS = (
     mutant(
         "tol-reached-is-not-enough",
         "coding/omp.py",
-        "remaining > limit",
-        "remaining >= limit",
+        "taken out\n        while t < longest and remaining > limit",
+        "taken out\n        while t < longest and remaining >= limit",
         "coding/test_omp.py",
     ),
     mutant(
