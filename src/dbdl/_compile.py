@@ -108,6 +108,8 @@ class _Progress(event.Listener):
 def announced(what: str) -> Iterator[None]:
     """Say what is compiled inside, if anything is."""
     progress = _Progress(what)
-    with event.install_listener("numba:compile", progress):
-        yield
-    progress.close()
+    try:
+        with event.install_listener("numba:compile", progress):
+            yield
+    finally:
+        progress.close()

@@ -20,7 +20,7 @@ Exponents = NDArray[np.int64]
 #: Codes of rows that were multiplied by ``2^-exponent``, for each number of non-zeros.
 CodeRows = Callable[[Array, int], list[csr_matrix]]
 
-OVERFLOW = (
+CODES_OVERFLOW = (
     "The codes of X overflow: rows are so much larger than atoms that coefficients are no finite "
     "numbers. Scale X and atoms, to rows of norm one say (normalize=True where there is such a "
     "parameter)."
@@ -137,7 +137,7 @@ def _scale_back(
 def refuse_overflow(codes: csr_matrix) -> csr_matrix:
     """Refuse codes that are not finite."""
     if not np.isfinite(codes.data).all():
-        raise ValueError(OVERFLOW)
+        raise ValueError(CODES_OVERFLOW)
     return codes
 
 
