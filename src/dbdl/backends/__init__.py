@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
-
-import numpy as np
 
 from dbdl.backends.base import Backend
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
 from dbdl.backends.sharded import Engine, InTurn, ShardedBackend
 from dbdl.rows.lazy import LazyRows
-from dbdl.rows.readers import DaskRows
-
-#: Every backend on this machine by name. The tests walk this table and hold each to the reference.
-BACKENDS: dict[str, type[Backend]] = {"reference": ReferenceBackend, "numba": NumbaBackend}
 
 __all__ = [
     "BACKENDS",
@@ -27,6 +22,25 @@ __all__ = [
     "make_backend",
     "make_engine",
 ]
+
+
+def make_torch(n_threads: int = 1, device: str = "cuda") -> Backend:
+    """Return the backend of a GPU; ValueError says what stands in the way."""
+    if (problem := _gpu_problem(device)) is not None:
+        raise ValueError(f"device={device!r} cannot be used: {problem}")
+    from dbdl.backends.torch_gpu import TorchBackend
+
+    return TorchBackend(n_threads, device=device)
+
+
+#: Every backend by name, made from a number of threads; ValueError where it cannot run here. The
+#: tests walk this table and hold each backend to the reference.
+BACKENDS: dict[str, Callable[..., Backend]] = {
+    "reference": ReferenceBackend,
+    "numba": NumbaBackend,
+    "sharded": ShardedBackend,
+    "torch": make_torch,
+}
 
 
 def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None = None) -> Backend:
@@ -43,21 +57,20 @@ def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None 
         Where the parts of rows are that are not in memory here (see `make_engine`).
     """
     on_cluster, device = _split(device)
-    if engine is not None:
-        in_turn = isinstance(engine, InTurn)
-        inner = _backend_here(device, n_threads) if in_turn else _backend_of_workers(device)
-        return ShardedBackend(n_threads, inner=inner, engine=engine)
-    return NumbaBackend(n_threads) if on_cluster else _backend_here(device, n_threads)
+    if engine is None:
+        return NumbaBackend(n_threads) if on_cluster else _backend_here(device, n_threads)
+    inner = _backend_here(device, n_threads) if engine.is_here else _backend_of_workers(device)
+    return ShardedBackend(n_threads, inner=inner, engine=engine)
 
 
 def make_engine(rows: Any, device: str) -> Engine | None:
     """Return where the parts of rows are; None for rows in memory that stay there."""
     on_cluster, _ = _split(device)
-    if isinstance(rows, np.ndarray) and not on_cluster:
+    lazy = isinstance(rows, LazyRows)
+    if not lazy and not on_cluster:
         return None
     client = _current_client()
-    collection = isinstance(rows, LazyRows) and isinstance(rows.reader, DaskRows)
-    if client is not None and (on_cluster or collection):
+    if client is not None and (on_cluster or rows.collection is not None):
         from dbdl.backends.dask_cluster import engine_for_fit
 
         return engine_for_fit(client)
@@ -77,7 +90,7 @@ def _split(device: str) -> tuple[bool, str]:
 
 
 def _current_client() -> Any:
-    """Return the client of Dask in use; Dask is not imported to find out."""
+    """Return Dask's client in use, or None; Dask is not imported to find out."""
     if "distributed" not in sys.modules:
         return None
     from distributed import Client
@@ -91,23 +104,18 @@ def _current_client() -> Any:
 def _backend_here(device: str, n_threads: int) -> Backend:
     if device == "auto":
         device = "cuda" if _gpu_problem("cuda") is None else "cpu"
-    if device == "cpu":
-        return NumbaBackend(n_threads)
-    if (problem := _gpu_problem(device)) is not None:
-        raise ValueError(f"device={device!r} cannot be used: {problem}")
-    from dbdl.backends.torch_gpu import TorchBackend
-
-    return TorchBackend(n_threads, device)
+    return NumbaBackend(n_threads) if device == "cpu" else make_torch(n_threads, device)
 
 
 def _backend_of_workers(device: str) -> Backend:
+    """Return the backend of a cluster's workers, whose devices cannot be seen from here."""
     if device in ("cpu", "auto"):
         return NumbaBackend()
     if (problem := _name_problem(device)) is not None:
         raise ValueError(f"device={device!r} of the workers cannot be used: {problem}")
     from dbdl.backends.torch_gpu import TorchBackend
 
-    return TorchBackend(1, device)
+    return TorchBackend(1, device=device)
 
 
 def _name_problem(device: str) -> str | None:

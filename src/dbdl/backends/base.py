@@ -1,14 +1,15 @@
-"""What a backend does: a handful of verbs over blocks of samples.
+"""What a backend does: verbs over rows and codes, and verbs over atoms.
 
 The model's mathematics and the sampler know nothing of how rows are stored or walked. They ask a
-backend to place the data, to start and sweep the codes, and to hand back sums over samples. A
-GPU or a cluster fits behind the same verbs.
+backend to place the data, to start and sweep the codes, and to hand back sums over samples
+(`RowVerbs`); and to draw and publish what is global (`AtomVerbs`). A GPU or a cluster fits behind
+the same verbs. Each verb is documented here, once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -16,37 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from dbdl._arrays import unit_rows
-from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.lasso import lasso
-from dbdl.coding.omp import Selection, encode, gram_matrix
-from dbdl.draws import Key, logit_betas
-from dbdl.model import conditionals
+from dbdl._threads import block_slices
+from dbdl.coding.omp import Selection
+from dbdl.draws import Key
+from dbdl.model.atom_priors import Arrays, AtomPosterior
 from dbdl.model.codes import Scan
-from dbdl.model.conditionals import AtomPosterior
-from dbdl.model.joint import log_large_terms
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.record import ArrayRecord
-from dbdl.model.ridge import ridge, scaled_ridge
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import SUM_ROWS, AtomSums, UsageSums, tree_sum
+from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
+
+Births = NDArray[np.int64]
+
+ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was made."
 
 
 class DeviceMemoryError(MemoryError):
-    """The memory of a device is used up.
-
-    Attributes
-    ----------
-    n_entries : int
-        Rows times atoms that would fit.
-    """
+    """The memory of a device is used up; ``n_entries`` rows times atoms would fit."""
 
     def __init__(self, message: str, n_entries: int) -> None:
         super().__init__(message)
         self.n_entries = n_entries
-
-
-ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was made."
 
 
 @dataclass(frozen=True)
@@ -92,6 +83,14 @@ class Data(ArrayRecord):
         """Number of features of a row."""
         return int(self.X.shape[1])
 
+    def open(self, backend: RowVerbs) -> Data:
+        """Return the rows, which are in place; `dbdl.backends.sharded.Part` reads its rows."""
+        return self
+
+    def row_weight(self, class_weight: Any) -> Any:
+        """Weight of each row in a sum (n_samples,): a weight per row would be multiplied here."""
+        return class_weight[self.class_of_row]
+
 
 class Paths(Protocol):
     """Greedy paths of rows."""
@@ -100,25 +99,14 @@ class Paths(Protocol):
         """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
 
 
-class Backend(Protocol):
-    """The verbs.
-
-    Codes, atoms, sums for the atoms and selection probabilities are the backend's own arrays,
-    wherever they live: the sampler only hands them back. `UsageSums` are NumPy's.
-    """
-
-    #: Whether the lasso's path is followed where the rest is done.
-    has_lasso: ClassVar[bool]
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads that the backend uses."""
+class RowVerbs(Protocol):
+    """Verbs over rows. Data and codes are the backend's own, wherever they live."""
 
     def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows (n_samples, n_features) and their class numbers (n_samples,) in place."""
 
     def hold(self, data: Data) -> Data:
-        """Put NumPy rows where the backend's arrays live."""
+        """Put NumPy rows whose classes are numbered where the backend's arrays live."""
 
     def rows(self, data: Data, numbers: NDArray[np.int64]) -> Any:
         """Return some of the rows by number, as the backend's array."""
@@ -126,7 +114,7 @@ class Backend(Protocol):
     def labels(self, data: Data) -> Data:
         """Return the labels of the rows (1 at the class, 0 elsewhere) in place of the rows."""
 
-    def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Any:
+    def start(self, data: Data, atoms: Any, n_nonzero: int) -> Any:
         """Codes of the rows by matching pursuit: where a chain starts."""
 
     def sweep(
@@ -135,61 +123,73 @@ class Backend(Protocol):
         """Draw every row's usage and strengths (eqs. 9 and 10); new codes and their sums."""
 
     def usage(self, data: Data, codes: Any, parameters: Parameters) -> UsageSums:
-        """Sums of given codes, as a sweep returns them."""
+        """Sums of given codes, as a sweep returns them: NumPy arrays."""
 
     def gather(
         self, data: Data, codes: Any, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
-        """Sums for the draw of the atoms, each row weighted by its class's weight."""
+        """Sums for the draw of the atoms, in C order, rows weighted by `Data.row_weight`."""
+
+    def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
+        """Codes over the atoms in ``kept`` alone."""
+
+    def codes_to_host(self, codes: Any) -> Codes:
+        """Return codes as NumPy arrays."""
+
+    def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
+        """Put NumPy codes where the backend's arrays live."""
+
+
+class AtomVerbs(Arrays, Protocol):
+    """Verbs over atoms and selection probabilities, which are arrays of the backend's own."""
 
     def draw_atoms(
-        self,
-        key: Key,
-        number: int,
-        posterior: AtomPosterior,
-        atoms: Floats,
-        births: NDArray[np.int64],
-    ) -> Floats:
+        self, key: Key, number: int, posterior: AtomPosterior, atoms: Any, births: Births
+    ) -> Any:
         """Draw the atoms one after another, each given the newest others (eq. 8)."""
-
-    def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
-        """All atoms given codes and noise precision (eq. 8); may take the sums over."""
 
     def mean_atoms(self, posterior: AtomPosterior) -> Any:
         """Posterior mean of the atoms (n_atoms, n_features)."""
 
     def unit_atoms(self, atoms: Any, like: Any) -> tuple[Floats, NDArray[np.float64]]:
-        """Atoms of unit norm in the dtype of ``like``, and the norms they had, on the host."""
+        """Atoms of unit norm in the dtype of ``like``, and the norms they had: NumPy arrays."""
 
     def norm_square(self, atoms: Any) -> NDArray[np.float64]:
-        """Squared norms of the atoms (n_atoms,), on the host."""
+        """Squared norms of the atoms (n_atoms,), a NumPy array."""
 
     def draw_selection(
-        self,
-        key: Key,
-        number: int,
-        data: Data,
-        sums: UsageSums,
-        births: NDArray[np.int64],
-        priors: Priors,
+        self, key: Key, number: int, data: Data, sums: UsageSums, births: Births, priors: Priors
     ) -> Any:
         """Draw the logits of the selection probabilities (eq. 11), (n_classes, n_atoms)."""
 
     def log_large_terms(
-        self, parameters: Parameters, sums: UsageSums, data: Data, priors: Priors
+        self, parameters: Parameters, sums: UsageSums, n_rows: NDArray[Any], priors: Priors
     ) -> float:
-        """Log density of usage, selection probabilities and atoms: what needs large arrays."""
+        """Log density of usage, selection probabilities and atoms (`dbdl.model.joint`)."""
 
-    def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
-        """Codes over the atoms in ``kept`` alone."""
+
+class Backend(RowVerbs, AtomVerbs, Protocol):
+    """All verbs, and what is done with published atoms and codes."""
+
+    #: Whether the lasso's path is followed where the rest is done.
+    has_lasso: ClassVar[bool]
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads that the backend uses."""
+
+    @property
+    def works_elsewhere(self) -> bool:
+        """Whether the work is done on a device or a cluster, which several chains keep busy."""
+
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
+        """Give the calls inside a lane of their own, so that chains overlap.
+
+        ``alone`` waits for the lanes that others have taken, and has others wait.
+        """
 
     def pursue(
-        self,
-        X: Floats,
-        atoms: Floats,
-        gram: Floats | None,
-        lengths: Sequence[int],
-        selection: Selection,
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
     ) -> Paths:
         """Greedy paths of new rows over published atoms, as `dbdl.coding.omp.encode`."""
 
@@ -208,198 +208,21 @@ class Backend(Protocol):
     ) -> NDArray[np.float64]:
         """Ridge regression of the labels on ``codes * scale``: (n_atoms, n_classes)."""
 
-    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
-        """Give the calls inside a lane of their own, so that chains overlap.
-
-        ``alone`` waits for the lanes that others have taken, and has others wait.
-        """
-
-    def put(self, array: Floats) -> Any:
-        """Put an array where the backend's arrays live."""
-
-    def to_host(self, array: Any) -> Floats:
-        """Return one of the backend's arrays as NumPy's."""
-
-    def codes_to_host(self, codes: Any) -> Codes:
-        """Return codes as NumPy arrays."""
-
-    def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
-        """Put NumPy codes where the backend's arrays live."""
-
-
-@dataclass(frozen=True)
-class HostBackend:
-    """What backends share whose arrays are NumPy's: all that is not over the samples.
-
-    Attributes
-    ----------
-    n_threads : int
-    block_rows : int
-        Rows summed together, a multiple of 32; results depend on it, by rounding alone.
-    """
-
-    has_lasso: ClassVar[bool] = True
-
-    n_threads: int = 1
-    block_rows: int = SUM_ROWS
-
-    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
-        """Put rows and their class numbers in place."""
-        return self.hold(
-            place_rows(X, class_of_row, lambda rows: sum_of_squares(rows, self.block_rows))
-        )
-
-    def hold(self, data: Data) -> Data:
-        """Return the rows: they are where they should be."""
-        return data
-
-    def rows(self, data: Data, numbers: NDArray[np.int64]) -> Floats:
-        """Return some of the rows by number."""
-        return data.X[numbers]
-
-    def labels(self, data: Data) -> Data:
-        """Return the labels of the rows in place of the rows."""
-        return self.hold(label_rows(data))
-
-    def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
-        """All atoms given codes and noise precision (eq. 8); takes the sums over."""
-        return conditionals.atoms_posterior(sums, prior)
-
-    def mean_atoms(self, posterior: AtomPosterior) -> Floats:
-        """Posterior mean of the atoms."""
-        return posterior.mean()
-
-    def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, NDArray[np.float64]]:
-        """Atoms of unit norm in the dtype of ``like``, and the norms they had."""
-        wide = atoms.astype(np.float64, copy=False)
-        unit = unit_rows(wide)
-        norm = np.einsum("kj,kj->k", unit, wide)  # the square of a small norm would vanish
-        norm[~wide.any(axis=1)] = 1.0
-        return unit.astype(like.dtype, order="C"), norm
-
-    def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
-        """Squared norms of the atoms."""
-        square: NDArray[np.float64] = np.einsum("kj,kj->k", atoms, atoms, dtype=np.float64)
-        return square
-
-    def draw_selection(
-        self,
-        key: Key,
-        number: int,
-        data: Data,
-        sums: UsageSums,
-        births: NDArray[np.int64],
-        priors: Priors,
-    ) -> NDArray[np.float64]:
-        """Draw the logits of the selection probabilities (eq. 11), (n_classes, n_atoms)."""
-        posterior = conditionals.selection_posterior(sums.count, data.n_rows, priors)
-        first_row = data.first_row[:, np.newaxis]
-
-        def draw(classes: slice) -> NDArray[np.float64]:
-            a, b = posterior.a[classes], posterior.b[classes]
-            return logit_betas(key, first_row[classes], births, number, a, b)
-
-        share = -(-data.n_classes // self.n_threads)
-        blocks = run_blocks(draw, block_slices(data.n_classes, share), self.n_threads)
-        return np.concatenate(blocks)
-
-    def log_large_terms(
-        self, parameters: Parameters, sums: UsageSums, data: Data, priors: Priors
-    ) -> float:
-        """Log density of usage, selection probabilities and atoms."""
-        return log_large_terms(parameters, sums, data.n_rows, priors)
-
-    def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
-        """Codes over the atoms in ``kept`` alone."""
-        return codes.keep(kept, n_atoms)
-
-    def pursue(
-        self,
-        X: Floats,
-        atoms: Floats,
-        gram: Floats | None,
-        lengths: Sequence[int],
-        selection: Selection,
-    ) -> Paths:
-        """Greedy paths of new rows over published atoms."""
-        if gram is None:
-            gram = gram_matrix(atoms, self.n_threads)
-        return encode(X, atoms, gram, lengths, selection, None, self.n_threads)
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        """Codes of new rows, for each number of non-zeros."""
-        return follow_lasso(X, atoms, gram, lengths, self.n_threads)
-
-    def ridge(
-        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
-        """Ridge regression on published codes."""
-        return ridge(codes, target, penalty)
-
-    def ridge_labels(
-        self: Any, data: Data, codes: Any, scale: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
-        """Ridge regression of the labels on ``codes * scale``, from sums over the rows."""
-        sums = self.gather(self.labels(data), codes, len(scale), np.ones(data.n_classes))
-        return scaled_ridge(sums, scale, penalty)
-
-    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
-        """Do nothing: threads overlap as they are."""
-        return nullcontext()
-
-    def put(self, array: Floats) -> Floats:
-        """Return the array: it is where it should be."""
-        return array
-
-    def to_host(self, array: Floats) -> Floats:
-        """Return the array: it is NumPy's."""
-        return array
-
-    def codes_to_host(self, codes: Codes) -> Codes:
-        """Return the codes: they are NumPy's."""
-        return codes
-
-    def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
-        """Return the codes: they are where they should be."""
-        return codes
-
-
-def follow_lasso(
-    X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], n_threads: int
-) -> list[csr_matrix]:
-    """Codes of rows along the lasso's path, for each number of non-zeros.
-
-    A Gram matrix in float32 is computed anew in float64: atoms that are alike need it.
-    """
-    if gram is None or gram.dtype != np.float64:
-        gram = gram_matrix(atoms.astype(np.float64, copy=False), n_threads)
-    return [lasso(X, atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
-
 
 def parameters_to_host(parameters: Parameters, backend: Backend) -> Parameters:
-    """Return parameters with NumPy's arrays."""
-    return replace(
-        parameters,
-        atoms=backend.to_host(parameters.atoms),
-        selection_logit=np.asarray(backend.to_host(parameters.selection_logit), np.float64),
-    )
+    """Return parameters with NumPy arrays."""
+    atoms, logit = map(backend.to_host, (parameters.atoms, parameters.selection_logit))
+    return replace(parameters, atoms=atoms, selection_logit=np.asarray(logit, np.float64))
 
 
 def parameters_from_host(parameters: Parameters, backend: Backend) -> Parameters:
     """Return parameters whose large arrays are where the backend's live."""
-    return replace(
-        parameters,
-        atoms=backend.put(parameters.atoms),
-        selection_logit=backend.put(parameters.selection_logit),
-    )
+    atoms, logit = map(backend.put, (parameters.atoms, parameters.selection_logit))
+    return replace(parameters, atoms=atoms, selection_logit=logit)
 
 
-def place_rows(
-    X: Floats, class_of_row: NDArray[np.int64], square: Callable[[Floats], float]
-) -> Data:
-    """Rows in memory, in the order of C; ``square`` sums their squared norms."""
+def number_rows(X: Any, class_of_row: NDArray[np.int64]) -> Data:
+    """Rows with their classes counted; the sum of their squared norms is not known yet."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
     classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
     if not np.array_equal(classes, np.arange(len(classes))):
@@ -407,8 +230,12 @@ def place_rows(
             f"class numbers must be 0, 1, ... without a gap, got {classes}; number them with "
             "np.unique(y, return_inverse=True)"
         )
-    X = np.require(X, requirements=["C", "A", "W"])  # kernels are compiled for such arrays
-    return Data(X, class_of_row, n_rows, first_row, square(X))
+    return Data(X, class_of_row, n_rows, first_row, np.nan)
+
+
+def in_memory(X: Floats) -> Floats:
+    """Return rows in the layout that kernels are compiled for."""
+    return np.require(X, requirements=["C", "A", "W"])
 
 
 def label_rows(data: Data) -> Data:

@@ -1,4 +1,4 @@
-"""The engine of a cluster: what parts of rows do becomes tasks of Dask.
+"""The engine of a cluster: the work on parts of rows becomes tasks of Dask.
 
 Tasks are pure: each is a function of values and of other tasks, draws are addressed, and nothing
 is changed in place. A worker that dies takes results with it; Dask finds them again from the
@@ -26,21 +26,20 @@ from dbdl._processor import processor_kind
 from dbdl.backends.base import Backend, Data
 from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while, open_part
 from dbdl.rows import LazyRows, Preparation
-from dbdl.rows.readers import DaskRows
 
 logger = logging.getLogger("dbdl")
 
 #: Parts for each thread where their number is no power of two: unequal parts then even out.
 PARTS_A_THREAD = 4
-#: Seconds after which a cluster without workers is given up. Of a scheduler that does not answer
-#: Dask itself says so after its own time for connections, 30 seconds unless configured.
+#: Seconds after which a cluster without workers is given up. Where the scheduler does not answer,
+#: Dask itself says so after its own timeout for connections, 30 seconds unless configured.
 LOST_AFTER = 60.0
 #: Seconds between two looks at the cluster while a result is waited for.
 LOOK_EVERY = 2.0
 #: Times that a task is tried again whose workers died.
 MOST_RETRIES = 10
-#: Seconds that workers have to say their kind of processor; then the fit goes on without it. For
-#: their first answer they import dbdl, seconds that their first task would take otherwise.
+#: Seconds that workers have to report their kind of processor; then the fit continues without it.
+#: Their first answer includes the import of dbdl, which their first task would do otherwise.
 ANSWER_WITHIN = 30.0
 #: Workers of one kind of processor that a warning names.
 MOST_NAMED = 3
@@ -64,16 +63,18 @@ class DaskEngine:
         Seconds after which a cluster without workers is given up.
     """
 
+    is_here = False
+
     client: Client
     lost_after: float = LOST_AFTER
     _held: dict[Any, Future] = field(default_factory=dict, repr=False, compare=False)
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut as the chunks of a collection are, or into a few parts for each thread."""
-        n_blocks = -(-source.shape[0] // block_rows)
-        if not isinstance(source, LazyRows) or not isinstance(source.reader, DaskRows):
+        n_blocks, collection = -(-source.shape[0] // block_rows), _collection(source)
+        if collection is None:
             return cut(n_blocks, n_parts(max(self._n_threads(), 1)))
-        bounds = np.cumsum(source.reader.array.chunks[0])[:-1] // block_rows
+        bounds = np.cumsum(collection.chunks[0])[:-1] // block_rows
         return cut_while(
             n_blocks, lambda node: any(node.first < bound < node.last for bound in bounds)
         )
@@ -86,14 +87,17 @@ class DaskEngine:
         return self._held[key]
 
     def _read(self, inner: Backend, part: Part) -> Future:
-        source: Any = part.source
-        empty = replace(part, source=_no_rows(source))
-        if isinstance(source, np.ndarray):
-            return self.run(_fill, inner, empty, source[part.rows], None)
-        if isinstance(source.reader, DaskRows):
-            raw = self.client.compute(source.reader.array[part.rows])
-            return self.run(_fill, inner, empty, raw, source.prepare)
-        return self.run(open_part, inner, part)
+        source, collection, raw, prepare = part.source, _collection(part.source), None, None
+        if collection is not None:
+            raw, prepare = self.client.compute(collection[part.rows]), source.prepare  # type: ignore[attr-defined]
+        elif isinstance(source, np.ndarray):
+            raw = source[part.rows]
+        else:
+            return self.run(open_part, inner, part)
+        no_rows: Any = np.empty(
+            (0, source.shape[1]), dtype=source.dtype
+        )  # they travel on their own
+        return self.run(_fill, inner, replace(part, source=no_rows), raw, prepare)
 
     def share(self, value: Any) -> Future:
         """Send a value out once; workers hand it on to each other."""
@@ -216,14 +220,10 @@ def n_parts(n_threads: int) -> int:
 
 def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
     """Return rows of a collection in chunks of whole blocks, with a word if they were not."""
-    reader = rows.reader
-    if not isinstance(reader, DaskRows):
+    collection = rows.collection
+    if collection is None or not (np.cumsum(collection.chunks[0])[:-1] % block_rows).any():
         return rows
-    bounds = np.cumsum(reader.array.chunks[0])[:-1]
-    if not (bounds % block_rows).any():
-        return rows
-    n_chunks = reader.array.numblocks[0]
-    n_blocks = -(-reader.shape[0] // block_rows)
+    n_chunks, n_blocks = collection.numblocks[0], -(-len(rows) // block_rows)
     height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))
     logger.warning(
         "dbdl: chunks of X are brought to multiples of %d rows (%d each), so that results do not "
@@ -232,7 +232,8 @@ def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
         height,
         height,
     )
-    return replace(rows, reader=replace(reader, array=reader.array.rechunk({0: height})))
+    reader: Any = rows.reader
+    return replace(rows, reader=replace(reader, array=collection.rechunk({0: height})))
 
 
 def _fill(inner: Backend, part: Part, raw: Any, prepare: Preparation | None) -> Data:
@@ -244,6 +245,6 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _no_rows(source: Rows) -> Rows:
-    """Stand-in for rows that travel on their own."""
-    return np.empty((0, source.shape[1]), dtype=source.dtype)
+def _collection(source: Any) -> Any:
+    """Return the Dask array behind rows; None for others."""
+    return getattr(source, "collection", None)

@@ -1,10 +1,8 @@
 """The fast backend for one machine: Gram space, sparse codes, compiled blocks of rows.
 
-Three facts make it fast. Given the atoms, a pass over one row's usage and strengths (eqs. 9 and
-10) needs only the correlations of the row's residual with the atoms and the Gram matrix: an entry
-that changes costs one row update, all others a comparison. The atom-by-atom draw of the
-dictionary (eq. 8) is a Gauss-Seidel pass with noise, done here in blocks of atoms by matrix
-products. And everything the global step needs is a sum over rows.
+Given the atoms, a pass over one row's usage and strengths (eqs. 9 and 10) needs only the
+correlations of the row's residual with the atoms and the Gram matrix: an entry that changes costs
+one row update, all others a comparison. And everything the global step needs is a sum over rows.
 
 Work is cut into blocks of a fixed size and every draw is addressed, so the result has the same
 bits for any number of threads.
@@ -14,59 +12,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix
 
 from dbdl._compile import CONTRACTED, inlined, kernel
 from dbdl._products import block_product, row_squares
 from dbdl._threads import block_slices, even_slices, run_blocks
-from dbdl.backends.base import Data, HostBackend
+from dbdl.backends.base import Data
+from dbdl.backends.host import STRETCH, HostBackend, add_rows
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import (
     PLACES_OF_A_DRAW,
     Key,
     Site,
     fill_logit_bounds,
-    fill_normals,
     normal,
     quartered_logit,
 )
 from dbdl.model.codes import Scan
-from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
 #: Rows swept together at most: one product with the atoms, then row by row.
 SWEEP_ROWS = 512
-#: Atoms drawn together by one product, and features of one task at most; features share the
-#: address of a draw in pairs.
-ATOM_BLOCK = 192
-FEATURE_TILE = 750
-FEATURES_OF_A_DRAW = 2
-#: Share of pairs of atoms that meet in a row up to which the atoms are drawn by sparse sums (at 0.2
-#: products are as fast). One task has so many numbers, to stay near the second level cache, but
-#: no fewer features than the second figure.
-SPARSE_SHARE = 0.15
-SPARSE_TILE = 2**18
-LEAST_SPARSE_WIDTH = 32
 #: Rows of the Gram matrix computed by one product.
 GRAM_ROWS = 256
 #: Atoms summed by one task.
 SUM_ATOMS = 64
 #: Features of a sparse sum taken together: what they need of all rows stays in cache.
 SUM_FEATURES = 256
-#: Entries of a mostly empty row that are skipped together.
-STRETCH = 16
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
 # Of one type, so that what draws is compiled once.
-_ATOM, _USAGE, _STRENGTH, _PRIOR = (
-    np.int64(site) for site in (Site.ATOM, Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
+_USAGE, _STRENGTH, _PRIOR = (
+    np.int64(site) for site in (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
 )
 
 
@@ -75,7 +57,6 @@ class NumbaBackend(HostBackend):
     """Compiled blocks on ``n_threads`` threads."""
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
-        """Codes of the rows by matching pursuit."""
         gram = gram_matrix(atoms, self.n_threads)
         pursuit = encode(data.X, atoms, gram, (n_nonzero,), "forward", None, self.n_threads)
         codes = pursuit.to_csr([0], len(atoms))
@@ -84,7 +65,6 @@ class NumbaBackend(HostBackend):
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan
     ) -> tuple[Codes, UsageSums]:
-        """Draw every row's usage and strengths (eqs. 9 and 10)."""
         parameters = _in_one_layout(parameters)
         atoms = parameters.atoms
         gram = _upper_gram(atoms, self.n_threads)
@@ -132,7 +112,6 @@ class NumbaBackend(HostBackend):
         return codes, self._usage_sums(data, codes, residual_square, len(atoms))
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
-        """Sums of given codes."""
         parameters = _in_one_layout(parameters)
 
         def squares(rows: slice) -> NDArray[np.float64]:
@@ -173,8 +152,7 @@ class NumbaBackend(HostBackend):
     def gather(
         self, data: Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
-        """Sums for the draw of the atoms."""
-        row_weight = class_weight[data.class_of_row]
+        row_weight = data.row_weight(class_weight)
         blocks = block_slices(len(data.X), self.block_rows)
         total = tree_sum(
             lambda number: self._gather_rows(blocks[number], data, codes, n_atoms, row_weight),
@@ -207,92 +185,6 @@ class NumbaBackend(HostBackend):
 
         run_blocks(gather_atoms, block_slices(n_atoms, SUM_ATOMS), self.n_threads)
         return sums
-
-    def draw_atoms(
-        self,
-        key: Key,
-        number: int,
-        posterior: AtomPosterior,
-        atoms: Floats,
-        births: NDArray[np.int64],
-    ) -> Floats:
-        """Draw the atoms one after another, each given the newest others (eq. 8).
-
-        With the joint precision split into diagonal D, strictly lower L and upper U part, that is
-        (D + L) new = natural_mean - U old + sqrt(D) noise, whatever the blocks. Where few atoms
-        meet in a row, so that the precision is mostly zeros, these are left out.
-        """
-        precision, natural_mean = posterior
-        n_nonzero = int(np.count_nonzero(precision))
-        draw: _DrawBlock
-        if n_nonzero <= SPARSE_SHARE * precision.size:
-            draw = _SparseDraw.prepare(precision, n_nonzero)
-            width = max(SPARSE_TILE // len(atoms), LEAST_SPARSE_WIDTH)
-        else:
-            draw = _DenseDraw.prepare(precision)
-            width = FEATURE_TILE
-        scale = np.sqrt(precision.diagonal())[:, np.newaxis]
-        drawn = np.empty(atoms.shape, atoms.dtype)
-
-        def draw_tile(features: slice) -> None:
-            tile = np.array(atoms[:, features], dtype=np.float64, order="C")  # a copy always
-            for block in block_slices(len(atoms), ATOM_BLOCK):
-                target = np.empty((block.stop - block.start, tile.shape[1]))
-                fill_normals(key, _ATOM, births[block], number, features.start, target)
-                target *= scale[block]
-                target += natural_mean[block, features]
-                draw.solve(precision, block, target, tile)
-            drawn[:, features] = tile
-
-        tiles = even_slices(atoms.shape[1], width, FEATURES_OF_A_DRAW)
-        run_blocks(draw_tile, tiles, self.n_threads)
-        return drawn
-
-
-class _DrawBlock(Protocol):
-    """A block of atoms, drawn one after another given the others."""
-
-    def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
-        """Solve ``precision @ tile = target`` for the atoms of the block, in ``tile``, in turn."""
-
-
-@dataclass(frozen=True)
-class _DenseDraw:
-    """By products of matrices: each block is one step with the inverse of its lower triangle."""
-
-    inverses: list[Floats]
-
-    @staticmethod
-    def prepare(precision: Floats) -> _DenseDraw:
-        def invert(block: slice) -> Floats:
-            own = np.tril(precision[block, block])
-            return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
-
-        return _DenseDraw(run_blocks(invert, block_slices(len(precision), ATOM_BLOCK)))
-
-    def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
-        target -= block_product(precision[block], tile)
-        tile[block] += block_product(self.inverses[block.start // ATOM_BLOCK], target)
-
-
-@dataclass(frozen=True)
-class _SparseDraw:
-    """By sums over the atoms that meet in a row, atom by atom."""
-
-    start: NDArray[np.int64]
-    other: NDArray[np.int32]
-    value: Floats
-
-    @staticmethod
-    def prepare(precision: Floats, n_nonzero: int) -> _SparseDraw:
-        start = np.empty(len(precision) + 1, dtype=np.int64)
-        other, value = np.empty(n_nonzero, dtype=np.int32), np.empty(n_nonzero)
-        _list_off_diagonal(precision, start, other, value)
-        return _SparseDraw(start, other, value)
-
-    def solve(self, precision: Floats, block: slice, target: Floats, tile: Floats) -> None:
-        diagonal = precision.diagonal()[block].copy()
-        _solve_sparse(block.start, diagonal, self.start, self.other, self.value, target, tile)
 
 
 def _in_one_layout(parameters: Parameters) -> Parameters:
@@ -388,30 +280,13 @@ def _subtract_codes(block, row_start, atom, strength, atoms):
     for left in range(0, block.shape[1], SUM_FEATURES):
         for i in range(len(row_start) - 1):
             start, stop = row_start[i] - row_start[0], row_start[i + 1] - row_start[0]
-            _add_rows(
+            add_rows(
                 block[i, left : left + SUM_FEATURES],
                 factor[start:stop],
                 own_atom[start:stop],
                 atoms,
                 left,
             )
-
-
-@inlined(CONTRACTED)
-def _add_rows(total, factor, row, table, left):
-    """Add ``factor @ table[row]`` to ``total``, for the features from ``left`` on."""
-    right = left + len(total)
-    n_whole = len(row) - len(row) % 4
-    for n in range(0, n_whole, 4):  # four rows a pass: a fourth of the loads and stores of total
-        f0, f1, f2, f3 = factor[n], factor[n + 1], factor[n + 2], factor[n + 3]
-        t0, t1 = table[row[n], left:right], table[row[n + 1], left:right]
-        t2, t3 = table[row[n + 2], left:right], table[row[n + 3], left:right]
-        for j in range(len(total)):
-            total[j] += f0 * t0[j] + f1 * t1[j] + f2 * t2[j] + f3 * t3[j]
-    for n in range(n_whole, len(row)):
-        f0, t0 = factor[n], table[row[n], left:right]
-        for j in range(len(total)):
-            total[j] += f0 * t0[j]
 
 
 @kernel(CONTRACTED)
@@ -537,7 +412,7 @@ def _gather_block(first, last, start, row, value, X, row_start, atom, strength, 
     for left in range(0, X.shape[1], SUM_FEATURES):
         for k in range(first, last):
             own = slice(start[k], start[k + 1])
-            _add_rows(cross[k, left : left + SUM_FEATURES], value[own], row[own], X, left)
+            add_rows(cross[k, left : left + SUM_FEATURES], value[own], row[own], X, left)
     for k in range(first, last):
         for place in range(start[k], start[k + 1]):
             i = row[place]
@@ -559,35 +434,3 @@ def _mirror(gram, first, last):
             if n_nonzero > 0:
                 for j in range(len(part)):
                     gram[left + j, k] = part[j]
-
-
-@kernel()
-def _list_off_diagonal(precision, start, column, value):
-    """List what is not zero beside the diagonal: start of each row, columns, negated values."""
-    n = len(precision)
-    n_listed = 0
-    for k in range(n):
-        start[k] = n_listed
-        for left in range(0, n, STRETCH):
-            part = precision[k, left : left + STRETCH]
-            n_nonzero = 0
-            for j in range(len(part)):
-                n_nonzero += part[j] != 0.0
-            if n_nonzero > 0:
-                for j in range(len(part)):
-                    if part[j] != 0.0 and left + j != k:
-                        column[n_listed], value[n_listed] = left + j, -part[j]
-                        n_listed += 1
-    start[n] = n_listed
-
-
-@kernel(CONTRACTED)
-def _solve_sparse(first, diagonal, start, other, value, target, tile):
-    """Put the solution for the atoms from ``first`` on into ``tile``, one after another."""
-    for i in range(len(diagonal)):
-        k = first + i
-        own = slice(start[k], start[k + 1])
-        _add_rows(target[i], value[own], other[own], tile, np.int64(0))
-        row, solved = target[i], tile[k]
-        for j in range(len(row)):
-            solved[j] = row[j] / diagonal[i]

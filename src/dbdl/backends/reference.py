@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl import draws
-from dbdl.backends.base import Data, HostBackend
+from dbdl.backends.base import Births, Data
+from dbdl.backends.host import HostBackend
 from dbdl.coding.omp import omp
 from dbdl.draws import Key, Site
+from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan, sweep_row
-from dbdl.model.conditionals import AtomPosterior, atom_posterior
+from dbdl.model.conditionals import atom_posterior
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums
 
@@ -26,20 +28,25 @@ class ReferenceBackend(HostBackend):
     """Dense NumPy, one thread."""
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
-        """Put rows and their class numbers in place."""
         return super().place(np.asarray(X, dtype=np.float64), class_of_row)
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
-        """Codes of the rows by matching pursuit."""
         return Codes.from_dense(omp(data.X, atoms, n_nonzero, selection="forward").toarray())
 
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan
     ) -> tuple[Codes, UsageSums]:
-        """Draw every row's usage and strengths (eqs. 9 and 10)."""
         dense = codes.to_dense(parameters.n_atoms).astype(np.float64)
+        randomness = (
+            (draws.quartered_uniform, Site.USAGE),
+            (draws.normal, Site.STRENGTH),
+            (draws.normal, Site.PRIOR_STRENGTH),
+        )
         for i, (x, c) in enumerate(zip(data.X, data.class_of_row, strict=True)):
-            place = data.offset + i
+            drawn = (
+                [draw(key, int(site), data.offset + i, k, number) for k in parameters.births]
+                for draw, site in randomness
+            )
             dense[i] = sweep_row(
                 x,
                 dense[i],
@@ -48,22 +55,12 @@ class ReferenceBackend(HostBackend):
                 parameters.strength_precision[c],
                 parameters.noise_precision[c],
                 scan,
-                *(
-                    np.array(
-                        [draw(key, int(site), place, birth, number) for birth in parameters.births]
-                    )
-                    for draw, site in (
-                        (draws.quartered_uniform, Site.USAGE),
-                        (draws.normal, Site.STRENGTH),
-                        (draws.normal, Site.PRIOR_STRENGTH),
-                    )
-                ),
+                *map(np.array, drawn),
             )
         codes = Codes.from_dense(dense)
         return codes, self.usage(data, codes, parameters)
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
-        """Sums of given codes."""
         dense = codes.to_dense(parameters.n_atoms)
         one_hot = np.eye(data.n_classes)[data.class_of_row]
         residual = data.X - dense @ parameters.atoms
@@ -77,20 +74,13 @@ class ReferenceBackend(HostBackend):
     def gather(
         self, data: Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
-        """Sums for the draw of the atoms."""
         dense = codes.to_dense(n_atoms)
-        weighted = class_weight[data.class_of_row][:, np.newaxis] * dense
+        weighted = data.row_weight(class_weight)[:, np.newaxis] * dense
         return AtomSums(gram=weighted.T @ dense, cross=weighted.T @ data.X)
 
     def draw_atoms(
-        self,
-        key: Key,
-        number: int,
-        posterior: AtomPosterior,
-        atoms: Floats,
-        births: NDArray[np.int64],
+        self, key: Key, number: int, posterior: AtomPosterior, atoms: Floats, births: Births
     ) -> Floats:
-        """Draw the atoms one after another, each given the newest others (eq. 8)."""
         noise = draws.normals(key, Site.ATOM, births, number, atoms.shape[1])
         atoms = atoms.copy()
         for k in range(len(atoms)):

@@ -25,15 +25,15 @@ from dbdl.backends.base import (
     ALL_ZERO,
     Backend,
     Data,
-    HostBackend,
     label_rows,
+    number_rows,
     parameters_from_host,
     sum_of_squares,
 )
+from dbdl.backends.host import HostBackend
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
-from dbdl.model.conditionals import AtomPosterior
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, left_half
 
@@ -111,9 +111,9 @@ class Part:
     class_of_row: NDArray[np.int64]
     n_classes: int
 
-    def open(self) -> Data:
-        """Read the rows."""
-        return self.filled(self.source[self.rows])
+    def open(self, backend: Backend) -> Data:
+        """Read the rows and put them where a backend wants them."""
+        return backend.hold(self.filled(self.source[self.rows]))
 
     def filled(self, X: Floats) -> Data:
         """Return the part with its rows; what is known of all rows alone stays with the head."""
@@ -125,11 +125,11 @@ class Part:
 
 @dataclass(frozen=True)
 class PartOfLabels(Part):
-    """Labels in place of rows."""
+    """Labels in place of rows; the source is empty and only says their dtype."""
 
-    def open(self) -> Data:
-        """Make the labels."""
-        return label_rows(self.filled(np.empty((0, 0), dtype=self.source.dtype)))
+    def open(self, backend: Backend) -> Data:
+        """Make the labels and put them where a backend wants them."""
+        return backend.hold(label_rows(self.filled(self.source[:])))
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,10 @@ class SweptCodes(Codes):
 
 class Engine(Protocol):
     """Where the functions of the parts run. A handle stands for a value that may be elsewhere."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the parts are worked on in this process."""
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Say how rows are cut."""
@@ -162,8 +166,10 @@ class Engine(Protocol):
 class InTurn:
     """One part after another, its rows read each time: memory does not grow with the rows.
 
-    The codes' non-zeros do; they are kept in memory.
+    The non-zeros of the codes do grow with them; they are kept in memory.
     """
+
+    is_here = True
 
     part_bytes: int = PART_BYTES
 
@@ -175,28 +181,25 @@ class InTurn:
         return cut_while(n_blocks, lambda node: node.last - node.first > most)
 
     def hold(self, inner: Backend, part: Part) -> Part:
-        """Leave the part unread."""
         return part
 
     def share(self, value: Any) -> Any:
-        """Return the value."""
         return value
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call the function."""
         return function(*arguments)
 
     def fetch(self, handle: Any) -> Any:
-        """Return the value."""
         return handle
 
 
 @dataclass(frozen=True)
 class ShardedData(Data):
-    """Handles of the parts of the rows; ``X`` is their source."""
+    """Handles of the parts of the rows, in order; ``X`` is their source."""
 
     nodes: tuple[Node, ...] = ()
     parts: tuple[Any, ...] = ()
+    slices: tuple[slice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,47 +217,53 @@ class ShardedBackend(HostBackend):
     inner: Backend = field(default_factory=NumbaBackend)
     engine: Engine = field(default_factory=InTurn)
 
+    @property
+    def works_elsewhere(self) -> bool:  # type: ignore[override]
+        return self.inner.works_elsewhere or not self.engine.is_here
+
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
+        return self.inner.lane(alone) if self.engine.is_here else nullcontext()
+
     def place(self, X: Rows, class_of_row: NDArray[np.int64]) -> ShardedData:
-        """Cut the rows into parts and put these in place."""
-        class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
-        _, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
-        nodes = tuple(self.engine.nodes(X, self.block_rows))
+        data, nodes = number_rows(X, class_of_row), self.engine.nodes(X, self.block_rows)
+        slices = [node.rows(self.block_rows, X.shape[0]) for node in nodes]
         parts = tuple(
-            self.engine.hold(self.inner, Part(X, rows, class_of_row[rows], len(n_rows)))
-            for rows in (node.rows(self.block_rows, X.shape[0]) for node in nodes)
+            self.engine.hold(self.inner, Part(X, rows, data.class_of_row[rows], data.n_classes))
+            for rows in slices
         )
         squares = [self._run(_square, part, self.block_rows) for part in parts]
         square = self.engine.fetch(self._tree(nodes, squares.__getitem__))
         if square == 0:
             raise ValueError(ALL_ZERO)
-        source: Any = X
-        return ShardedData(source, class_of_row, n_rows, first_row, square, 0, nodes, parts)
+        known = vars(data) | {"square": square}
+        return ShardedData(**known, nodes=tuple(nodes), parts=parts, slices=tuple(slices))
 
     def rows(self, data: Any, numbers: NDArray[np.int64]) -> Floats:
         """Return some of the rows by number (ascending)."""
         chosen = []
-        for node, part in zip(data.nodes, data.parts, strict=True):
-            rows = node.rows(self.block_rows, data.n_samples)
+        for rows, part in zip(data.slices, data.parts, strict=True):
             own = numbers[(numbers >= rows.start) & (numbers < rows.stop)]
             if len(own):
                 chosen.append(self._run(_rows, part, own - rows.start))
         return np.concatenate([self.engine.fetch(rows) for rows in chosen])
 
     def labels(self, data: Any) -> ShardedData:
-        """Return the labels of the rows in place of the rows."""
-        parts = tuple(self._run(_labels, part) for part in data.parts)
-        shape: Any = np.broadcast_to(data.X.dtype.type(0), (data.n_samples, data.n_classes))
-        return replace(data, X=shape, parts=parts, square=float(data.n_samples))
+        n_classes, dtype = data.n_classes, data.X.dtype
+        shape: Any = np.broadcast_to(dtype.type(0), (data.n_samples, n_classes))
+        parts = [
+            PartOfLabels(np.empty((0, 0), dtype), rows, data.class_of_row[rows], n_classes)
+            for rows in data.slices
+        ]
+        handles = tuple(map(self.engine.share, parts))
+        return replace(data, X=shape, parts=handles, square=float(data.n_samples))
 
     def start(self, data: Any, atoms: Floats, n_nonzero: int) -> tuple[Any, ...]:
-        """Codes of the rows by matching pursuit."""
         shared = self.engine.share(atoms)
         return tuple(self._run(_start, part, shared, n_nonzero) for part in data.parts)
 
     def sweep(
         self, key: Key, number: int, data: Any, codes: Any, parameters: Parameters, scan: Scan
     ) -> tuple[tuple[Any, ...], UsageSums]:
-        """Draw every row's usage and strengths (eqs. 9 and 10)."""
         shared = self.engine.share(parameters)
         swept = tuple(
             self._run(_sweep, part, own, shared, key, number, scan)
@@ -263,57 +272,24 @@ class ShardedBackend(HostBackend):
         return swept, self._total(data, lambda i: self.engine.run(_sums, swept[i]))
 
     def usage(self, data: Any, codes: Any, parameters: Parameters) -> UsageSums:
-        """Sums of given codes."""
         shared = self.engine.share(parameters)
         return self._total(data, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
 
     def gather(
         self, data: Any, codes: Any, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
-        """Sums for the draw of the atoms."""
         return self._total(
             data, lambda i: self._run(_gather, data.parts[i], codes[i], n_atoms, class_weight)
         )
 
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> tuple[Any, ...]:
-        """Codes over the atoms in ``kept`` alone."""
         return tuple(self.engine.run(Codes.keep, part, kept, n_atoms) for part in codes)
 
-    def draw_atoms(
-        self,
-        key: Key,
-        number: int,
-        posterior: AtomPosterior,
-        atoms: Floats,
-        births: NDArray[np.int64],
-    ) -> Floats:
-        """Draw the atoms, here."""
-        return NumbaBackend(self.n_threads).draw_atoms(key, number, posterior, atoms, births)
-
     def codes_to_host(self, codes: Any) -> Codes:
-        """Bring the codes of all rows here."""
-        parts: list[Codes] = [self.engine.fetch(part) for part in codes]
-        counts = np.concatenate([np.diff(part.row_start) for part in parts])
-        return Codes(
-            np.concatenate([[0], np.cumsum(counts)]),
-            np.concatenate([part.atom for part in parts]),
-            np.concatenate([part.strength for part in parts]),
-        )
+        return Codes.stacked([self.engine.fetch(part) for part in codes])
 
     def codes_from_host(self, data: Any, codes: Codes, n_atoms: int) -> tuple[Any, ...]:
-        """Give each part its codes."""
-        handles = []
-        for node in data.nodes:
-            rows = node.rows(self.block_rows, data.n_samples)
-            start = codes.row_start[rows.start : rows.stop + 1]
-            entries = slice(start[0], start[-1])
-            part = Codes(start - start[0], codes.atom[entries], codes.strength[entries])
-            handles.append(self.engine.share(part))
-        return tuple(handles)
-
-    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
-        """Give the calls inside a lane where the parts are, if that is here."""
-        return self.inner.lane(alone) if isinstance(self.engine, InTurn) else nullcontext()
+        return tuple(self.engine.share(codes.of_rows(rows)) for rows in data.slices)
 
     def _run(self, function: Callable[..., Any], part: Any, *arguments: Any) -> Any:
         return self.engine.run(function, self.inner, part, *arguments)
@@ -335,32 +311,25 @@ class ShardedBackend(HostBackend):
         return below(Node(nodes[0].first, nodes[-1].last))
 
 
-# ------------------------------------------------------------- what is done where the rows are
+# --------------------------------------------- what is done where the rows are: parts are opened
 
 
 def open_part(inner: Backend, part: Part | Data) -> Data:
-    """Read the rows of a part and put them where its backend wants them."""
-    return inner.hold(part.open()) if isinstance(part, Part) else part
+    """Rows of a part where its backend wants them."""
+    return part.open(inner)
 
 
 def _square(inner: Backend, part: Part | Data, block_rows: int) -> float:
-    X = part.open().X if isinstance(part, Part) else inner.to_host(part.X)
-    return sum_of_squares(X, block_rows)
+    return sum_of_squares(inner.to_host(part.open(inner).X), block_rows)
 
 
 def _rows(inner: Backend, part: Part | Data, numbers: NDArray[np.int64]) -> Floats:
-    return inner.to_host(inner.rows(open_part(inner, part), numbers))
-
-
-def _labels(inner: Backend, part: Part | Data) -> Part | Data:
-    if isinstance(part, Part):
-        return PartOfLabels(**vars(part))
-    return inner.labels(part)
+    return inner.to_host(inner.rows(part.open(inner), numbers))
 
 
 def _start(inner: Backend, part: Part | Data, atoms: Floats, n_nonzero: int) -> Codes:
     there = inner.put(_writable(atoms))
-    return inner.codes_to_host(inner.start(open_part(inner, part), there, n_nonzero))
+    return inner.codes_to_host(inner.start(part.open(inner), there, n_nonzero))
 
 
 def _sweep(
@@ -372,8 +341,7 @@ def _sweep(
     number: int,
     scan: Scan,
 ) -> SweptCodes:
-    data, own, now = _there(inner, part, codes, parameters)
-    swept, sums = inner.sweep(key, number, data, own, now, scan)
+    swept, sums = inner.sweep(key, number, *_there(inner, part, codes, parameters), scan)
     return SweptCodes(**vars(inner.codes_to_host(swept)), sums=_plain(sums))
 
 
@@ -386,13 +354,9 @@ def _usage(inner: Backend, part: Part | Data, codes: Codes, parameters: Paramete
 
 
 def _gather(
-    inner: Backend,
-    part: Part | Data,
-    codes: Codes,
-    n_atoms: int,
-    class_weight: NDArray[np.float64],
+    inner: Backend, part: Part | Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
 ) -> AtomSums:
-    data = open_part(inner, part)
+    data = part.open(inner)
     own = inner.codes_from_host(data, _all_writable(codes), n_atoms)
     sums = inner.gather(data, own, n_atoms, _writable(class_weight))
     return AtomSums(inner.to_host(sums.gram), inner.to_host(sums.cross))
@@ -402,8 +366,7 @@ def _there(
     inner: Backend, part: Part | Data, codes: Codes, parameters: Parameters
 ) -> tuple[Data, Any, Parameters]:
     """Put everything where the part's backend wants it."""
-    data = open_part(inner, part)
-    now = parameters_from_host(_all_writable(parameters), inner)
+    data, now = part.open(inner), parameters_from_host(_all_writable(parameters), inner)
     return data, inner.codes_from_host(data, _all_writable(codes), now.n_atoms), now
 
 

@@ -29,13 +29,13 @@ from torch import Tensor
 
 from dbdl._threads import block_slices
 from dbdl.backends import triton_kernels as kernels
-from dbdl.backends.base import Data, DeviceMemoryError, follow_lasso, place_rows
+from dbdl.backends.base import Births, Data, DeviceMemoryError, in_memory, number_rows
+from dbdl.backends.host import HostBackend
 from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
 from dbdl.draws import Key, Site
+from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan
-from dbdl.model.conditionals import AtomPosterior
-from dbdl.model.joint import LOG_2PI, log_atoms
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums
 
@@ -64,6 +64,10 @@ class DeviceData(Data):
 
     class_on_device: Any = None
     one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
+
+    def row_weight(self, class_weight: Tensor) -> Tensor:
+        """Weight of each row in a sum (n_samples,)."""
+        return class_weight[self.class_on_device]
 
 
 class DeviceSums(UsageSums):
@@ -95,7 +99,7 @@ class DeviceSums(UsageSums):
 
 
 @dataclass(frozen=True)
-class TorchBackend:
+class TorchBackend(HostBackend):
     """Chains on one device.
 
     Attributes
@@ -107,56 +111,50 @@ class TorchBackend:
     """
 
     has_lasso: ClassVar[bool] = False
+    works_elsewhere = True
 
-    n_threads: int = 1
     device: str = "cuda"
 
     # ------------------------------------------------------------------------------ to and fro
 
+    def put(self, array: NDArray[Any]) -> Tensor:
+        # Without waiting for what the device does: a NumPy array is read before it returns.
+        here = torch.from_numpy(np.ascontiguousarray(array))
+        return here.to(self.device, copy=True, non_blocking=True)
+
+    def to_host(self, array: Tensor) -> NDArray[Any]:
+        return array.cpu().numpy()
+
+    def dot(self, one: Tensor, other: Tensor) -> float:
+        return float(torch.dot(one.double().flatten(), other.double().flatten()))
+
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
-        """Put rows and their class numbers on the device."""
-        data = self.hold(place_rows(X, class_of_row, lambda rows: 0.0))
+        data = self.hold(number_rows(in_memory(X), class_of_row))
         return replace(data, square=float(sum_of_squares(data.X, 1).sum()))
 
     def hold(self, data: Data) -> DeviceData:
-        """Copy NumPy rows to the device."""
         classes = self.put(data.class_of_row)
         one_hot = torch.nn.functional.one_hot(classes, data.n_classes).T.float().contiguous()
         placed = vars(data) | {"X": self.put(data.X)}
         return DeviceData(**placed, class_on_device=classes, one_hot=one_hot)
 
     def rows(self, data: Any, numbers: NDArray[np.int64]) -> Tensor:
-        """Return some of the rows by number."""
         return data.X[self.put(numbers)]
 
     def labels(self, data: Any) -> DeviceData:
-        """Return the labels of the rows in place of the rows."""
         labels = data.one_hot.T.to(data.X.dtype).contiguous()  # kernels walk along rows
         return replace(data, X=labels, square=float(data.n_samples))
 
-    def put(self, array: NDArray[Any]) -> Tensor:
-        """Copy an array to the device."""
-        # Without waiting for what the device does: a NumPy array is read before it returns.
-        here = torch.from_numpy(np.ascontiguousarray(array))
-        return here.to(self.device, copy=True, non_blocking=True)
-
-    def to_host(self, array: Tensor) -> NDArray[Any]:
-        """Copy an array from the device."""
-        return array.cpu().numpy()
-
     def codes_to_host(self, codes: Tensor) -> Codes:
-        """Copy the codes that are not zero from the device."""
         used = codes != 0
         row_start = np.concatenate([[0], np.cumsum(self.to_host(used.sum(dim=1)))])
         atom = self.to_host(used.nonzero()[:, 1].to(torch.int32))
         return Codes(row_start.astype(np.int64), atom, self.to_host(codes[used]))
 
     def codes_from_host(self, data: Any, codes: Codes, n_atoms: int) -> Tensor:
-        """Copy codes to the device."""
         return self._dense(codes.row_start, codes.atom, codes.strength, n_atoms, data.X.dtype)
 
     def keep(self, codes: Tensor, kept: NDArray[np.intp], n_atoms: int) -> Tensor:
-        """Codes over the atoms in ``kept`` alone."""
         return codes[:, self.put(kept)].contiguous()
 
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
@@ -171,21 +169,13 @@ class TorchBackend:
     # -------------------------------------------------------------------------------- the codes
 
     def start(self, data: Any, atoms: Tensor, n_nonzero: int) -> Tensor:
-        """Codes of the rows by matching pursuit."""
         with exact_products():
             gram = atoms @ atoms.T
         return pursue(data.X, atoms, gram, [n_nonzero], "forward").codes([0], len(atoms))
 
     def sweep(
-        self,
-        key: Key,
-        number: int,
-        data: Any,
-        codes: Tensor,
-        parameters: Parameters,
-        scan: Scan,
+        self, key: Key, number: int, data: Any, codes: Tensor, parameters: Parameters, scan: Scan
     ) -> tuple[Tensor, UsageSums]:
-        """Draw every row's usage and strengths (eqs. 9 and 10)."""
         atoms: Any = parameters.atoms
         residual, square = residuals(data.X, codes, atoms)
         codes, n_atoms = codes.clone(), len(atoms)
@@ -228,7 +218,6 @@ class TorchBackend:
         return codes, self._sums(data, codes, square)
 
     def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
-        """Sums of given codes."""
         atoms: Any = parameters.atoms
         return self._sums(data, codes, residuals(data.X, codes, atoms)[1])
 
@@ -240,14 +229,11 @@ class TorchBackend:
         by_class = torch.stack([sum_of_squares(codes, 1), square]) @ data.one_hot.double().T
         return DeviceSums(count, sum_of_squares(codes, 0), by_class)
 
-    # -------------------------------------------------------------------------------- the atoms
-
     def gather(
         self, data: Any, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
     ) -> AtomSums:
-        """Sums for the draw of the atoms."""
         X: Any = data.X
-        weight = self.put(class_weight)[data.class_on_device, None]
+        weight = data.row_weight(self.put(class_weight))[:, None]
         gram, cross = (
             torch.zeros(n_atoms, width, dtype=torch.float64, device=X.device)
             for width in (n_atoms, X.shape[1])
@@ -259,41 +245,31 @@ class TorchBackend:
             cross.addmm_(weighted, X[rows].double())
         return AtomSums(gram, cross)
 
-    def atoms_posterior(self, sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
-        """All atoms given codes and noise precision (eq. 8); takes the sums over."""
-        precision: Any = sums.gram
-        natural_mean: Any = sums.cross
-        if isinstance(prior.precision, np.ndarray):
-            precision += self.put(prior.precision)
-        else:
-            precision.diagonal().add_(prior.precision)
-        if prior.natural_mean is not None:
-            natural_mean += self.put(prior.natural_mean)
-        return AtomPosterior(precision, natural_mean)
+    # -------------------------------------------------------------------------------- the atoms
 
     def draw_atoms(
-        self,
-        key: Key,
-        number: int,
-        posterior: AtomPosterior,
-        atoms: Tensor,
-        births: NDArray[np.int64],
+        self, key: Key, number: int, posterior: AtomPosterior, atoms: Tensor, births: Births
     ) -> Tensor:
         """Draw the atoms one after another, each given the newest others (eq. 8).
 
         (D + L) new = natural_mean - U old + sqrt(D) noise, as on the CPU, block by block: a
         product with all atoms as they are now, and one with the inverse of the block's triangle.
         """
-        precision: Any = posterior.precision
+        precision, natural_mean, feature_precision = posterior
         n_atoms, n_features = atoms.shape
         right = torch.empty(n_atoms, n_features, dtype=torch.float64, device=atoms.device)
         n_blocks = triton.cdiv(n_features, 2 * DRAW_BLOCK)
         kernels.fill_normals[(n_atoms, n_blocks)](
             *key, number, self.put(births), right, n_features, SITE=int(Site.ATOM), BLOCK=DRAW_BLOCK
         )
-        right *= precision.diagonal().sqrt()[:, None]
-        right += posterior.natural_mean
+        diagonal = precision.diagonal()[:, None]
+        if feature_precision is not None:
+            diagonal = diagonal + feature_precision
+        right *= diagonal.sqrt()
+        right += natural_mean
         drawn = atoms.to(torch.float64, copy=True)
+        if feature_precision is not None:
+            return _draw_by_substitution(precision, diagonal, right, drawn).to(atoms.dtype)
         inverse = inverse_lower_blocks(precision)
         for block, rows in zip(inverse, block_slices(n_atoms, ATOM_BLOCK), strict=True):
             height = rows.stop - rows.start
@@ -302,12 +278,13 @@ class TorchBackend:
         return drawn.to(atoms.dtype)
 
     def mean_atoms(self, posterior: AtomPosterior) -> Tensor:
-        """Posterior mean of the atoms."""
-        factor = torch.linalg.cholesky(posterior.precision)
-        return torch.cholesky_solve(posterior.natural_mean, factor)
+        precision, natural_mean, feature_precision = posterior
+        if feature_precision is None:
+            return torch.cholesky_solve(natural_mean, torch.linalg.cholesky(precision))
+        value, vector = torch.linalg.eigh(precision)
+        return vector @ ((vector.T @ natural_mean) / (value[:, None] + feature_precision))
 
     def unit_atoms(self, atoms: Tensor, like: Tensor) -> tuple[Floats, NDArray[np.float64]]:
-        """Atoms of unit norm in the dtype of ``like``, and the norms they had, on the host."""
         wide = atoms.double()
         largest = wide.abs().amax(dim=1, keepdim=True)
         largest[largest == 0] = 1.0
@@ -317,21 +294,13 @@ class TorchBackend:
         return self.to_host((part / norm).to(like.dtype)), self.to_host((norm * largest)[:, 0])
 
     def norm_square(self, atoms: Tensor) -> NDArray[np.float64]:
-        """Squared norms of the atoms, on the host."""
         return self.to_host(sum_of_squares(atoms, 1))
 
     # ---------------------------------------------------------------- probabilities and density
 
     def draw_selection(
-        self,
-        key: Key,
-        number: int,
-        data: Any,
-        sums: UsageSums,
-        births: NDArray[np.int64],
-        priors: Priors,
+        self, key: Key, number: int, data: Any, sums: UsageSums, births: Births, priors: Priors
     ) -> Tensor:
-        """Draw the logits of the selection probabilities (eq. 11)."""
         n_classes, n_atoms = data.n_classes, len(births)
         logit = torch.empty(n_classes, n_atoms, dtype=torch.float64, device=self.device)
         kernels.draw_selection[(n_classes, triton.cdiv(n_atoms, DRAW_BLOCK))](
@@ -351,61 +320,39 @@ class TorchBackend:
         return logit
 
     def log_large_terms(
-        self, parameters: Parameters, sums: UsageSums, data: Any, priors: Priors
+        self, parameters: Parameters, sums: UsageSums, n_rows: NDArray[Any], priors: Priors
     ) -> float:
-        """Log density of usage, selection probabilities and atoms (`dbdl.model.joint`)."""
         logit: Any = parameters.selection_logit
         count = self._count(sums).double()
         a = priors.beta_a + count
-        b = priors.beta_b + (self.put(data.n_rows)[:, None] - count)
+        b = priors.beta_b + (self.put(n_rows)[:, None] - count)
         log_p = torch.nn.functional.logsigmoid(logit)
-        selection = (a * log_p + b * (log_p - logit)).sum()
-        constant = logit.numel() * betaln(priors.beta_a, priors.beta_b)
-        return float(selection + self._log_atoms(parameters.atoms, priors.atoms)) - constant
+        selection = float((a * log_p + b * (log_p - logit)).sum())
+        selection -= logit.numel() * betaln(priors.beta_a, priors.beta_b)
+        return selection + priors.atoms.log_density(parameters.atoms, self)
 
     def _count(self, sums: UsageSums) -> Tensor:
         here = getattr(sums, "count_on_device", None)
         return self.put(sums.count) if here is None else here
 
-    def _log_atoms(self, atoms: Any, prior: AtomPrior) -> float | Tensor:
-        if isinstance(prior.precision, np.ndarray) or prior.natural_mean is not None:
-            return log_atoms(self.to_host(atoms), prior)
-        n_atoms, n_features = atoms.shape
-        square = prior.precision * sum_of_squares(atoms, 1).sum()
-        return 0.5 * (n_atoms * n_features * (np.log(prior.precision) - LOG_2PI) - square)
-
     # ------------------------------------------------------------------------- what is published
 
     def pursue(
-        self,
-        X: Floats,
-        atoms: Floats,
-        gram: Floats | None,
-        lengths: Sequence[int],
-        selection: Selection,
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
     ) -> DevicePursuit:
-        """Greedy paths of new rows over published atoms."""
         with self._here(), exact_products():
             dictionary = self.put(atoms)
-            return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, selection)
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        """Codes of new rows, for each number of non-zeros; on the host."""
-        return follow_lasso(X, atoms, gram, lengths, self.n_threads)
+            return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, rule)
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
-        """Ridge regression on published codes."""
         dense = self._dense(codes.indptr, codes.indices, codes.data, codes.shape[1], torch.float64)
         return self._solve_ridge(dense, self.put(target), penalty)
 
     def ridge_labels(
         self, data: Any, codes: Tensor, scale: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
-        """Ridge regression of the labels on ``codes * scale``."""
         return self._solve_ridge(codes.double() * self.put(scale), data.one_hot.T.double(), penalty)
 
     def _solve_ridge(self, codes: Tensor, target: Tensor, penalty: float) -> NDArray[np.float64]:
@@ -431,6 +378,16 @@ class TorchBackend:
         rows = np.repeat(np.arange(n_rows), np.diff(row_start))
         place = self.put(rows), self.put(atom.astype(np.int64))
         return dense.index_put_(place, self.put(strength).to(dtype))
+
+
+def _draw_by_substitution(
+    precision: Tensor, diagonal: Tensor, right: Tensor, drawn: Tensor
+) -> Tensor:
+    """Draw atoms one by one, where the diagonal (n_atoms, n_features) differs by feature."""
+    for k in range(len(drawn)):
+        others = precision[k] @ drawn - precision[k, k] * drawn[k]
+        drawn[k] = (right[k] - others) / diagonal[k]
+    return drawn
 
 
 def inverse_lower_blocks(precision: Tensor) -> Tensor:

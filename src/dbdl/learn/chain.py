@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dbdl._threads import single_threaded_blas
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
+from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.codes import Scan
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Floats, State
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.gibbs import Options, drop, init
@@ -69,9 +70,10 @@ class ChainSettings:
             return max(self.n_initial_atoms, 2)
         return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
 
-    def precision_of_atoms(self, n_features: int) -> float:
-        """Precision of the prior of an atom."""
-        return float(n_features) if self.atom_precision is None else self.atom_precision
+    def prior_of_atoms(self, n_features: int) -> IsotropicPrior:
+        """Prior of the atoms before any row is seen."""
+        precision = float(n_features) if self.atom_precision is None else self.atom_precision
+        return IsotropicPrior(precision)
 
     def priors(self, data: Data) -> Priors:
         """Priors for given data: what is not set follows the paper's section 5."""
@@ -84,7 +86,7 @@ class ChainSettings:
             strength_rate=self.hyper_prior,
             noise_shape=self.hyper_prior,
             noise_rate=self.hyper_prior,
-            atoms=AtomPrior(self.precision_of_atoms(data.n_features)),
+            atoms=self.prior_of_atoms(data.n_features),
         )
 
 

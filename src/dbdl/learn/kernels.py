@@ -16,7 +16,7 @@ from dbdl._compile import announced
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.model.conditionals import AtomPosterior
+from dbdl.model.atom_priors import AtomPosterior
 
 N_ROWS, N_FEATURES, N_ATOMS = 12, 5, 8
 

@@ -12,7 +12,7 @@ from dbdl._arrays import unit_rows
 from dbdl.backends.base import Backend
 from dbdl.draws import Key
 from dbdl.learn.chain import ChainSettings, LearnedChain
-from dbdl.model.priors import AtomPrior
+from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.ridge import ridge
 from dbdl.model.state import Floats, Parameters, State
 from dbdl.sampler.posterior import Dictionary
@@ -76,7 +76,7 @@ def gibbs_label_atoms(
         births=last.parameters.births,
     )
     # The paper's lambda_k is the number of features: of the labels there are n_classes.
-    priors = replace(learned.chain.priors, atoms=AtomPrior(float(data.n_classes)))
+    priors = replace(learned.chain.priors, atoms=IsotropicPrior(float(data.n_classes)))
     chain = run(
         key,
         State(parameters, last.codes, last.sweep + settings.n_atom_draws),  # draws not used yet
@@ -89,7 +89,7 @@ def gibbs_label_atoms(
     )
     now = chain.state.parameters
     sums = backend.gather(labels, chain.state.codes, now.n_atoms, now.noise_precision)
-    mean = backend.mean_atoms(backend.atoms_posterior(sums, priors.atoms))
+    mean = backend.mean_atoms(priors.atoms.posterior(sums, backend))
     return backend.to_host(mean) / scale
 
 

@@ -42,7 +42,8 @@ from dbdl.learn.ensemble import (
     score_rows,
 )
 from dbdl.learn.held_out import Coder, HeldOutChoice, choose
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.atom_priors import AtomPrior, JointPrior
+from dbdl.model.priors import Priors
 from dbdl.model.record import Record
 from dbdl.model.ridge import scaled_ridge
 from dbdl.model.state import Floats, Parameters, State
@@ -106,7 +107,7 @@ class OnlineChain(Record):
 
     def faults(self) -> Iterator[str]:
         """Say what is missing, or not of these classes and births."""
-        if self.priors.seen is None or not isinstance(self.priors.atoms.precision, np.ndarray):
+        if self.priors.seen is None or not isinstance(self.priors.atoms, JointPrior):
             yield "priors do not hold the sums over the rows seen"
         n_classes = len(self.parameters.noise_precision)
         if self.label_sums is not None and self.label_sums.cross.shape[1] != n_classes:
@@ -195,20 +196,20 @@ def absorb(priors: Priors, state: State, data: Data, backend: Backend) -> Priors
     """
     now = state.parameters
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
-    posterior = backend.atoms_posterior(sums, priors.atoms)
-    atoms = AtomPrior(backend.to_host(posterior.precision), backend.to_host(posterior.natural_mean))
+    posterior = priors.atoms.posterior(sums, backend)
+    atoms = priors.atoms.carry(posterior.each(backend.to_host))
     seen = SeenSums.of(backend.usage(data, state.codes, now), data.n_rows)
     return replace(priors, atoms=atoms, seen=seen if priors.seen is None else priors.seen + seen)
 
 
-def forget(chain: OnlineChain, factor: float, atom_precision: float) -> OnlineChain:
+def forget(chain: OnlineChain, factor: float, first: AtomPrior) -> OnlineChain:
     """Let all that was learned so far count ``factor`` times; the first prior stays."""
     if factor == 1.0:
         return chain
     assert chain.priors.seen is not None
     priors = replace(
         chain.priors,
-        atoms=chain.priors.atoms.forget(factor, atom_precision),
+        atoms=chain.priors.atoms.forget(factor, first),
         seen=chain.priors.seen.times(factor),
     )
     labels = chain.label_sums
@@ -365,7 +366,7 @@ def _start_batch(
     assert known.priors.seen is not None
     priors = replace(
         known.priors,
-        atoms=known.priors.atoms.grow(n_new, settings.precision_of_atoms(data.n_features)),
+        atoms=known.priors.atoms.grow(n_new, settings.prior_of_atoms(data.n_features)),
         seen=known.priors.seen.grow(n_classes, n_atoms),
     )
     n_nonzero = min(settings.n_start_nonzero, n_atoms, data.n_features)
@@ -522,7 +523,7 @@ def learn_rows(
     data = batch.data
     if known is None:
         return learn_chain(key, data.X, data.class_of_row, settings, backend, on_sweep), None
-    known = forget(known, forgetting, settings.precision_of_atoms(data.n_features))
+    known = forget(known, forgetting, settings.prior_of_atoms(data.n_features))
     return continue_chain(key, known, batch, settings, backend, on_sweep), known
 
 

@@ -1,15 +1,12 @@
 """One row's pass over its usage and strengths (eqs. 9 and 10), written for the eye.
 
-The fast backends do the same in Gram space; this is what they are tested against.
+The fast backends do the same in Gram space, and are tested against this.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal
 
 from dbdl.model.conditionals import (
     contribution,
@@ -17,8 +14,8 @@ from dbdl.model.conditionals import (
     usage_log_odds,
     usage_log_odds_collapsed,
 )
+from dbdl.model.trust import Floats
 
-Floats = NDArray[np.floating[Any]]
 Scan = Literal["paper", "collapsed"]
 
 

@@ -8,16 +8,14 @@ what the other atoms leave of the sample (the paper's phi_k' x_{i phi_k}, from e
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from dbdl.model.priors import AtomPrior, Priors
-from dbdl.model.statistics import AtomSums
-
-Floats = NDArray[np.floating[Any]]
+from dbdl.model.atom_priors import AtomPosterior
+from dbdl.model.priors import Priors
+from dbdl.model.trust import Floats
 
 
 class Normal(NamedTuple):
@@ -41,42 +39,10 @@ class Gamma(NamedTuple):
     rate: Floats
 
 
-class AtomPosterior(NamedTuple):
-    """Joint posterior of all atoms given the codes, the same precision for every feature.
-
-    precision : (n_atoms, n_atoms); natural_mean = precision @ mean : (n_atoms, n_features).
-    """
-
-    precision: Floats
-    natural_mean: Floats
-
-    def mean(self) -> Floats:
-        """Posterior mean of the atoms."""
-        factor = cho_factor(self.precision, lower=True, check_finite=False)
-        mean: Floats = cho_solve(factor, self.natural_mean, check_finite=False)
-        return mean
-
-
 def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
     """What the other atoms leave of a sample (eq. 7): x - code @ atoms + code[k] atoms[k]."""
     left: Floats = x - code @ atoms + code[k] * atoms[k]
     return left
-
-
-def atoms_posterior(sums: AtomSums, prior: AtomPrior) -> AtomPosterior:
-    """All atoms given codes and noise precision: eq. 8 for every k at once.
-
-    The arrays of ``sums`` are taken over: the prior is added in place, since copies of them would
-    be among the largest arrays of a chain.
-    """
-    precision, natural_mean = sums.gram, sums.cross
-    if isinstance(prior.precision, np.ndarray):
-        precision += prior.precision
-    else:
-        precision.flat[:: len(precision) + 1] += prior.precision
-    if prior.natural_mean is not None:
-        natural_mean += prior.natural_mean
-    return AtomPosterior(precision, natural_mean)
 
 
 def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
@@ -85,8 +51,11 @@ def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
     lambda_k = lambda_ko + lambda_eps sum_i code_ik^2 is the k-th diagonal entry of the joint
     precision, and sum_i code_ik x_{i phi_k} the k-th row of what is left of the natural mean.
     """
-    precision = posterior.precision[k, k]
-    others = posterior.precision[k] @ atoms - precision * atoms[k]
+    shared = posterior.precision[k, k]
+    others = posterior.precision[k] @ atoms - shared * atoms[k]
+    precision = (
+        shared if posterior.feature_precision is None else shared + posterior.feature_precision
+    )
     return Normal((posterior.natural_mean[k] - others) / precision, precision)
 
 
@@ -136,5 +105,5 @@ def strength_precision_posterior(n_strengths: Floats, square: Floats, priors: Pr
 
 
 def noise_precision_posterior(n_values: Floats, residual_square: Floats, priors: Priors) -> Gamma:
-    """Noise precision (eq. 13); ``n_values`` is m N, or m N_c for noise class by class."""
+    """Noise precision (eq. 13); ``n_values`` is m N, or m N_c with a noise precision per class."""
     return Gamma(priors.noise_shape + 0.5 * n_values, priors.noise_rate + 0.5 * residual_square)

@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
+from dbdl.model.atom_priors import LOG_2PI
 from dbdl.model.conditionals import (
     noise_precision_posterior,
     selection_posterior,
     strength_precision_posterior,
 )
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Parameters
 from dbdl.model.statistics import SeenSums, UsageSums
+from dbdl.model.trust import Floats
 
-Floats = NDArray[np.floating[Any]]
-LOG_2PI = float(np.log(2.0 * np.pi))
+Counts = NDArray[np.int64]
+
+
+def log_large_terms(
+    parameters: Parameters, sums: UsageSums, n_rows: Counts, priors: Priors
+) -> float:
+    """Log density of usage, selection probabilities and atoms, the terms with large arrays.
+
+    ``sums`` and ``n_rows`` are over all rows, those seen before included.
+    """
+    selection = log_selection(parameters.selection_logit, sums.count, n_rows, priors)
+    return selection + priors.atoms.log_density(parameters.atoms)
 
 
 def log_joint(
     parameters: Parameters,
     sums: UsageSums,
-    n_rows: NDArray[np.int64],
+    n_rows: Counts,
     priors: Priors,
     *,
     noise_per_class: bool = False,
+    log_large_terms: Callable[[Parameters, UsageSums, Any, Priors], float] = log_large_terms,
 ) -> float:
     """Log joint density of data, codes and parameters.
 
-    With earlier rows (``priors.seen``), of their usage, strengths and residuals too, as they were;
-    what those rows say of the atoms is in the prior of the atoms.
+    With earlier rows (``priors.seen``), it includes their usage, strengths and residuals, as they
+    were; what those rows say of the atoms is in the prior of the atoms.
 
     The strengths of unused atoms are integrated out; the density of a selection probability is
     taken with respect to its logit, where it is bounded.
@@ -46,21 +60,9 @@ def log_joint(
     priors : Priors
     noise_per_class : bool
         Whether there is one noise precision for each class, each with its own prior.
+    log_large_terms : callable
+        The function of this module, or that of a backend where the large arrays live.
     """
-    small = log_small_terms(parameters, sums, n_rows, priors, noise_per_class=noise_per_class)
-    total, n_total = priors.with_seen(sums), priors.n_rows(n_rows)
-    return small + log_large_terms(parameters, total, n_total, priors)
-
-
-def log_small_terms(
-    parameters: Parameters,
-    sums: UsageSums,
-    n_rows: NDArray[np.int64],
-    priors: Priors,
-    *,
-    noise_per_class: bool = False,
-) -> float:
-    """Log density of data, strengths and precisions: a few numbers a class."""
     noise = parameters.noise_precision
     own_noise = noise if noise_per_class else noise[:1]
     n_features = parameters.atoms.shape[1]
@@ -68,7 +70,7 @@ def log_small_terms(
     sums = priors.with_seen(sums)
     data = log_normal(n_rows * n_features, sums.residual_square, noise).sum()
     strengths = log_normal(n_strengths, sums.strength_square, parameters.strength_precision).sum()
-    return float(
+    small = float(
         data
         + strengths
         + log_gamma(
@@ -76,21 +78,10 @@ def log_small_terms(
         ).sum()
         + log_gamma(own_noise, priors.noise_shape, priors.noise_rate).sum()
     )
+    return log_large_terms(parameters, sums, n_rows, priors) + small
 
 
-def log_large_terms(
-    parameters: Parameters, sums: UsageSums, n_rows: NDArray[np.int64], priors: Priors
-) -> float:
-    """Log density of usage, selection probabilities and atoms: large arrays.
-
-    ``sums`` and ``n_rows`` are over all rows, those seen before included.
-    """
-    return log_selection(parameters.selection_logit, sums.count, n_rows, priors) + log_atoms(
-        parameters.atoms, priors.atoms
-    )
-
-
-def log_normal(n: Floats | NDArray[np.int64], square: Floats, precision: Floats) -> Floats:
+def log_normal(n: Floats | Counts, square: Floats, precision: Floats) -> Floats:
     """Log density of ``n`` centred normal values whose squares sum to ``square``."""
     density: Floats = 0.5 * (n * (np.log(precision) - LOG_2PI) - precision * square)
     return density
@@ -102,33 +93,13 @@ def log_gamma(x: Floats, shape: float, rate: float) -> Floats:
     return density
 
 
-def log_selection(
-    logit: Floats, count: NDArray[np.int64], n_rows: NDArray[np.int64], priors: Priors
-) -> float:
+def log_selection(logit: Floats, count: Counts, n_rows: Counts, priors: Priors) -> float:
     """Log density of the usage given the selection probabilities, and of their logits."""
-    a = priors.beta_a + count
-    b = priors.beta_b + (n_rows[:, np.newaxis] - count)
+    a, b = selection_posterior(count, n_rows, priors)
     # log pi = min(logit, 0) - log(1 + exp(-|logit|)), and log(1 - pi) = log pi - logit.
     log_p = np.minimum(logit, 0.0) - np.log1p(np.exp(-np.abs(logit)))
     total = np.vdot(a, log_p) + np.vdot(b, log_p - logit)
     return float(total - logit.size * betaln(priors.beta_a, priors.beta_b))
-
-
-def log_atoms(atoms: Floats, prior: AtomPrior) -> float:
-    """Log density of the atoms under their prior."""
-    n_atoms, n_features = atoms.shape
-    atoms = atoms.astype(np.float64, copy=False)
-    if not isinstance(prior.precision, np.ndarray):
-        log_determinant = n_atoms * np.log(prior.precision)
-        square = prior.precision * np.vdot(atoms, atoms)
-        if prior.natural_mean is not None:
-            square += np.vdot(prior.natural_mean, prior.natural_mean) / prior.precision
-    else:
-        log_determinant, mean_square = prior.terms
-        square = np.vdot(atoms, prior.precision @ atoms) + mean_square
-    if prior.natural_mean is not None:
-        square -= 2.0 * np.vdot(atoms, prior.natural_mean)
-    return float(0.5 * (n_features * (log_determinant - n_atoms * LOG_2PI) - square))
 
 
 class PriorDraw(NamedTuple):
@@ -161,10 +132,9 @@ def draw_from_prior(
     selection = selection_posterior(seen.count, seen.n_rows, priors)
     strength_precision = rng.gamma(strengths.shape, 1 / strengths.rate)
     noise_precision = rng.gamma(noise.shape, 1 / noise.rate)
-    probability = rng.beta(selection.a, selection.b)
-    probability = np.clip(probability, 1e-300, 1 - 1e-16)
+    probability = np.clip(rng.beta(selection.a, selection.b), 1e-300, 1 - 1e-16)
     parameters = Parameters(
-        atoms=draw_atoms_from_prior(rng, n_atoms, n_features, priors.atoms),
+        atoms=priors.atoms.draw(rng, n_atoms, n_features),
         selection_logit=np.log(probability) - np.log1p(-probability),
         strength_precision=strength_precision,
         noise_precision=np.broadcast_to(noise_precision, n_classes).copy(),
@@ -177,26 +147,8 @@ def draw_from_prior(
     return PriorDraw(parameters, codes, draw_data(rng, class_of_row, parameters, codes))
 
 
-def draw_atoms_from_prior(
-    rng: np.random.Generator, n_atoms: int, n_features: int, prior: AtomPrior
-) -> Floats:
-    """Draw atoms (n_atoms, n_features) from their prior."""
-    if isinstance(prior.precision, np.ndarray):
-        precision = prior.precision
-    else:
-        precision = prior.precision * np.eye(n_atoms)
-    noise = rng.standard_normal((n_atoms, n_features))
-    atoms: Floats = np.linalg.solve(np.linalg.cholesky(precision).T, noise)
-    if prior.natural_mean is not None:
-        atoms = atoms + np.linalg.solve(precision, prior.natural_mean)
-    return atoms
-
-
 def draw_data(
-    rng: np.random.Generator,
-    class_of_row: NDArray[np.int64],
-    parameters: Parameters,
-    codes: Floats,
+    rng: np.random.Generator, class_of_row: NDArray[np.int64], parameters: Parameters, codes: Floats
 ) -> Floats:
     """Draw data (n_samples, n_features) given everything else."""
     scale = 1.0 / np.sqrt(parameters.noise_precision[class_of_row])[:, np.newaxis]

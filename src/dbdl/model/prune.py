@@ -9,14 +9,11 @@ Dropping is not part of a Gibbs step: the number of atoms only falls.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.statistics import UsageSums
-
-Floats = NDArray[np.floating[Any]]
+from dbdl.model.trust import Floats
 
 
 def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArray[np.bool_]:

@@ -1,9 +1,9 @@
-"""What the sampler carries from sweep to sweep: small global parameters, large local codes."""
+"""The state of a chain: small global parameters and large local codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dbdl.model.record import ArrayRecord
 from dbdl.model.trust import Array, Atoms, of_rows, reals, whole
-
-Floats = NDArray[np.floating[Any]]
+from dbdl.model.trust import Floats as Floats
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,20 @@ class Codes(ArrayRecord):
         row_start = np.concatenate([[0], np.cumsum((dense != 0).sum(axis=1))]).astype(np.int64)
         return Codes(row_start, atoms.astype(np.int32), dense[rows, atoms])
 
+    @staticmethod
+    def stacked(parts: Sequence[Codes]) -> Codes:
+        """Codes of all rows, from those of parts of the rows in order."""
+        listed = np.concatenate([np.diff(part.row_start) for part in parts])
+        atom, strength = ([getattr(part, name) for part in parts] for name in ("atom", "strength"))
+        row_start = np.concatenate([[0], np.cumsum(listed)])
+        return Codes(row_start, np.concatenate(atom), np.concatenate(strength))
+
+    def of_rows(self, rows: slice) -> Codes:
+        """Codes of some rows."""
+        start = self.row_start[rows.start : rows.stop + 1]
+        entries = slice(start[0], start[-1])
+        return Codes(start - start[0], self.atom[entries], self.strength[entries])
+
     def keep(self, kept: NDArray[np.intp], n_atoms: int) -> Codes:
         """Codes over the atoms in ``kept`` (ascending) of ``n_atoms``; others are removed."""
         number = np.full(n_atoms, -1, dtype=np.int32)
@@ -88,7 +101,7 @@ class Parameters(ArrayRecord):
     strength_precision : ndarray of shape (n_classes,)
         [lambda_s]
     noise_precision : ndarray of shape (n_classes,)
-        [lambda_epsilon]; equal entries unless the noise is modelled class by class.
+        [lambda_epsilon]; equal entries unless the noise is modelled per class.
     births : ndarray of shape (n_atoms,)
         Number given to each atom when it was born: the address of its random draws.
     """
@@ -106,12 +119,9 @@ class Parameters(ArrayRecord):
 
     def keep(self, kept: NDArray[np.intp]) -> Parameters:
         """Parameters of the atoms in ``kept`` alone."""
-        return Parameters(
-            self.atoms[kept],
-            self.selection_logit[:, kept],
-            self.strength_precision,
-            self.noise_precision,
-            self.births[kept],
+        logit = self.selection_logit[:, kept]
+        return replace(
+            self, atoms=self.atoms[kept], selection_logit=logit, births=self.births[kept]
         )
 
 

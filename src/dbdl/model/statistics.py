@@ -11,21 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import ArrayRecord
-from dbdl.model.trust import counts, reals
+from dbdl.model.trust import Floats, counts, reals
 
-Floats = NDArray[np.floating[Any]]
 Numbers = NDArray[Any]
 
 
-class _Addable(ArrayRecord):
-    """Sums of two sets of rows add up field by field."""
+class _Sums(ArrayRecord):
+    """Sums over two sets of rows add up field by field."""
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))  # type: ignore[arg-type]
 
+    def times(self, factor: float) -> Self:
+        """All sums times a factor."""
+        return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
-class AtomSums(_Addable):
+class AtomSums(_Sums):
     """Sums for the draw of the atoms (eq. 8), each row weighted by its noise precision.
 
     Attributes
@@ -39,9 +42,14 @@ class AtomSums(_Addable):
     gram: Annotated[Floats, reals("n_atoms", "n_atoms")]
     cross: Annotated[Floats, reals("n_atoms", "n_targets")]
 
+    @staticmethod
+    def none(n_atoms: int, n_features: int) -> AtomSums:
+        """Sums over no rows."""
+        return AtomSums(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_features)))
+
 
 @dataclass(frozen=True)
-class UsageSums(_Addable):
+class UsageSums(_Sums):
     """Sums for the draws of selection probabilities and precisions (eqs. 11 to 13).
 
     Attributes
@@ -64,35 +72,29 @@ class UsageSums(_Addable):
     @cached_property
     def n_strengths(self) -> NDArray[np.int64]:
         """Strengths of used atoms, (n_classes,)."""
-        n_strengths: NDArray[np.int64] = self.count.sum(axis=1)
-        return n_strengths
+        return np.asarray(self.count.sum(axis=1))
 
     @cached_property
     def uses(self) -> NDArray[np.int64]:
         """Rows that use the atom, (n_atoms,)."""
-        uses: NDArray[np.int64] = self.count.sum(axis=0)
-        return uses
+        return np.asarray(self.count.sum(axis=0))
 
 
 @dataclass(frozen=True)
-class SeenSums(_Addable):
+class SeenSums(_Sums):
     """Sums over rows of earlier batches, whose codes are held: with those of a batch they add up.
 
-    Whatever is forgotten counts in part, so the numbers need not be whole.
+    Rows that are partly forgotten count in part, so the numbers need not be whole.
 
     Attributes
     ----------
     n_rows : ndarray of shape (n_classes,)
         Rows of each class.
-    count : ndarray of shape (n_classes, n_atoms)
-        Rows of the class that use the atom.
-    energy : ndarray of shape (n_atoms,)
-        Squared strengths of the rows that use the atom.
+    count, energy, strength_square : ndarray
+        As in `UsageSums`; ``strength_square`` is of all strengths in ``n_strengths``.
     n_strengths : ndarray of shape (n_classes,)
-        Strengths of used atoms, those included that were dropped later: they say as much about
-        their precision as ever.
-    strength_square : ndarray of shape (n_classes,)
-        The squares of these strengths.
+        Strengths of used atoms. Those of atoms that were dropped later are included: they say as
+        much about their precision as ever.
     residual_square : ndarray of shape (n_classes,)
         Squared residuals of the class's rows, over the atoms as they were then.
     """
@@ -106,25 +108,15 @@ class SeenSums(_Addable):
 
     @staticmethod
     def none(n_classes: int, n_atoms: int) -> SeenSums:
-        """Sums over no row."""
+        """Sums over no rows."""
         shapes = (n_classes, (n_classes, n_atoms), n_atoms, n_classes, n_classes, n_classes)
         return SeenSums(*(np.zeros(shape) for shape in shapes))
 
     @staticmethod
     def of(sums: UsageSums, n_rows: NDArray[np.int64]) -> SeenSums:
-        """Sums of a batch, to be held."""
-        return SeenSums(
-            n_rows,
-            sums.count,
-            sums.energy,
-            sums.n_strengths,
-            sums.strength_square,
-            sums.residual_square,
-        )
-
-    def times(self, factor: float) -> SeenSums:
-        """All sums times a factor."""
-        return SeenSums(*(factor * getattr(self, f.name) for f in fields(self)))
+        """Sums over a batch, to be held."""
+        names = [field.name for field in fields(SeenSums)][1:]
+        return SeenSums(n_rows, *(getattr(sums, name) for name in names))
 
     def keep(self, kept: NDArray[np.intp]) -> SeenSums:
         """Sums over the atoms in ``kept`` alone."""
@@ -132,24 +124,17 @@ class SeenSums(_Addable):
 
     def grow(self, n_classes: int, n_atoms: int) -> SeenSums:
         """Sums with new classes and new atoms behind the old ones, of which no row was seen."""
-        more = n_classes - len(self.n_rows)
-        return SeenSums(
-            np.pad(self.n_rows, (0, more)),
-            np.pad(self.count, ((0, more), (0, n_atoms - len(self.energy)))),
-            np.pad(self.energy, (0, n_atoms - len(self.energy))),
-            np.pad(self.n_strengths, (0, more)),
-            np.pad(self.strength_square, (0, more)),
-            np.pad(self.residual_square, (0, more)),
+        classes, atoms = (0, n_classes - len(self.n_rows)), (0, n_atoms - len(self.energy))
+        grown = replace(
+            self, count=np.pad(self.count, (classes, atoms)), energy=np.pad(self.energy, atoms)
         )
+        by_class = ("n_rows", "n_strengths", "strength_square", "residual_square")
+        return replace(grown, **{name: np.pad(getattr(self, name), classes) for name in by_class})
 
     def with_batch(self, sums: UsageSums) -> UsageSums:
-        """Sums of a batch and of all rows before it, over the present atoms."""
-        return UsageSums(
-            self.count + sums.count,
-            self.energy + sums.energy,
-            self.strength_square + sums.strength_square,
-            self.residual_square + sums.residual_square,
-        )
+        """Sums over a batch and all rows before it, over the present atoms."""
+        names = [field.name for field in fields(UsageSums)]
+        return UsageSums(*(getattr(self, name) + getattr(sums, name) for name in names))
 
 
 #: Rows summed together, the leaves of the tree: many, since each part of the tree holds
@@ -168,8 +153,8 @@ def tree_sum(part: Callable[[int], Sums], n_parts: int) -> Sums:
     """Add ``part(0)``, ``part(1)``, ... along a binary tree, holding few of them at a time.
 
     The tree halves its parts again and again. Its form depends on their number alone, below any
-    of its nodes too: who holds the rows of a node (a shard) adds them up by themselves, and the
-    sum of all has the same bits.
+    of its nodes too: a shard that holds the rows of a node adds them up by itself, and the sum of
+    all has the same bits.
     """
     if n_parts == 1:
         return part(0)

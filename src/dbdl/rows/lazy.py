@@ -73,6 +73,11 @@ class LazyRows:
         """Float32 or float64."""
         return self.prepare.dtype
 
+    @property
+    def collection(self) -> Any:
+        """The Dask array behind the rows; None for rows of a file."""
+        return self.reader.array if isinstance(self.reader, DaskRows) else None
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -92,14 +97,13 @@ class LazyRows:
     ) -> list[Any]:
         """Apply a function to blocks of rows and a value each, where the rows are."""
         pairs = zip(blocks, values, strict=True)
-        if not isinstance(self.reader, DaskRows):
+        if self.collection is None:
             return [function(self[rows], value) for rows, value in pairs]
         from dask.base import compute
         from dask.delayed import delayed
 
-        array = self.reader.array
         tasks = [
-            delayed(_apply)(function, self.prepare, array[rows], rows.start, value)
+            delayed(_apply)(function, self.prepare, self.collection[rows], rows.start, value)
             for rows, value in pairs
         ]
         return list(compute(*tasks))

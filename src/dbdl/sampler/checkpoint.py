@@ -94,9 +94,12 @@ def _record(kind: Any, arrays: Arrays, prefix: str) -> Any:
 
 
 def _value(hint: Any, arrays: Arrays, name: str) -> Any:
-    nested = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
-    if nested is not None and any(other.startswith(f"{name}.") for other in arrays):
-        return _record(nested, arrays, f"{name}.")
+    kinds: list[Any] = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]
+    start = f"{name}."
+    own = {other[len(start) :].split(".")[0] for other in arrays if other.startswith(start)}
+    if kinds and own:  # of several kinds, the first that has all the fields that are there
+        have = (kind for kind in kinds if own <= {field.name for field in fields(kind)})
+        return _record(next(have, kinds[0]), arrays, start)
     array = arrays.get(name)
     return array.item() if array is not None and array.ndim == 0 else array
 

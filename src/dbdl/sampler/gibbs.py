@@ -17,7 +17,7 @@ from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key, Site, gammas
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
-from dbdl.model.joint import log_small_terms
+from dbdl.model.joint import log_joint
 from dbdl.model.priors import Priors
 from dbdl.model.prune import atoms_to_keep
 from dbdl.model.state import Floats, Parameters, State
@@ -41,7 +41,7 @@ class Options:
     sample_noise : bool
         Draw the noise precision (eq. 13) or hold it.
     noise_per_class : bool
-        One noise precision for each class (the paper's footnote) or one for all.
+        One noise precision per class (the paper's footnote) or one for all.
     sample_selection : bool
         Draw the selection probabilities (eq. 11) or hold them, as for the label atoms.
     strengths_counted : {"used", "all"}
@@ -103,24 +103,24 @@ def step(
     """One exact Gibbs step: every variable given all others."""
     now, number = state.parameters, state.sweep + 1
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
-    posterior = backend.atoms_posterior(sums, priors.atoms)
+    posterior = priors.atoms.posterior(sums, backend)
     now = replace(now, atoms=backend.draw_atoms(key, number, posterior, now.atoms, now.births))
     codes, usage = backend.sweep(key, number, data, state.codes, now, options.scan)
     total, all_rows = with_seen(data, usage, priors)
     if options.sample_selection:
         logit = backend.draw_selection(key, number, all_rows, total, now.births, priors)
         now = replace(now, selection_logit=logit)
-    now = replace(
-        now,
-        strength_precision=_draw_strength_precision(key, number, data, usage, now, priors, options),
-    )
+    precisions = _Precisions(key, number, data, usage, priors, options)
+    now = replace(now, strength_precision=precisions.of_strengths(now))
     if options.sample_noise:
-        now = replace(
-            now,
-            noise_precision=_draw_noise_precision(key, number, data, usage, now, priors, options),
-        )
-    density = backend.log_large_terms(now, total, all_rows, priors) + log_small_terms(
-        now, usage, data.n_rows, priors, noise_per_class=options.noise_per_class
+        now = replace(now, noise_precision=precisions.of_noise(now))
+    density = log_joint(
+        now,
+        usage,
+        data.n_rows,
+        priors,
+        noise_per_class=options.noise_per_class,
+        log_large_terms=backend.log_large_terms,
     )
     return State(now, codes, number), Info(usage, density)
 
@@ -148,71 +148,54 @@ def drop(
     return State(parameters.keep(kept), codes, state.sweep), priors.keep(kept)
 
 
-def _draw_gammas(
-    key: Key, site: Site, places: NDArray[np.int64], number: int, shape: Floats, rate: Floats
-) -> NDArray[np.float64]:
-    return gammas(key, site, places, number, shape) / rate
+@dataclass(frozen=True)
+class _Precisions:
+    """Draws of the precisions given the sums of a sweep."""
 
+    key: Key
+    number: int
+    data: Data
+    sums: UsageSums
+    priors: Priors
+    options: Options
 
-def _draw_strength_precision(
-    key: Key,
-    number: int,
-    data: Data,
-    sums: UsageSums,
-    now: Parameters,
-    priors: Priors,
-    options: Options,
-) -> NDArray[np.float64]:
-    """Draw each class's strength precision (eq. 12)."""
-    n_strengths = priors.n_strengths(sums)
-    square = priors.with_seen(sums).strength_square
-    if options.strengths_counted == "all":
-        # Of this batch: those of rows seen before are integrated out.
-        n_unused = data.n_rows * now.n_atoms - sums.n_strengths
-        # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
-        some = n_unused > 0
-        unused = np.zeros(data.n_classes)
-        unused[some] = _draw_gammas(
-            key,
-            Site.INACTIVE_STRENGTHS,
-            data.first_row[some],
-            number,
-            0.5 * n_unused[some],
-            0.5 * now.strength_precision[some],
-        )
-        n_strengths, square = n_strengths + n_unused, square + unused
-    shape, rate = conditionals.strength_precision_posterior(n_strengths, square, priors)
-    # A class without a used atom, or whose rows are nearly forgotten, says nothing about its
-    # strengths: under a vague prior the draw would be 0, so the value stays.
-    told = shape > SMALLEST_PROPER_SHAPE
-    drawn = now.strength_precision.copy()
-    drawn[told] = _draw_gammas(
-        key, Site.STRENGTH_PRECISION, data.first_row[told], number, shape[told], rate[told]
-    )
-    return np.where(drawn < SMALLEST_PRECISION, now.strength_precision, drawn)
+    def of_strengths(self, now: Parameters) -> NDArray[np.float64]:
+        """Draw each class's strength precision (eq. 12)."""
+        data, priors, before = self.data, self.priors, now.strength_precision
+        n_strengths = priors.n_strengths(self.sums)
+        square = priors.with_seen(self.sums).strength_square
+        if self.options.strengths_counted == "all":
+            # Of this batch: those of rows seen before are integrated out.
+            n_unused = data.n_rows * now.n_atoms - self.sums.n_strengths
+            # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
+            unused = self._gammas(
+                Site.INACTIVE_STRENGTHS, n_unused > 0, 0.5 * n_unused, 0.5 * before
+            )
+            n_strengths, square = n_strengths + n_unused, square + unused
+        posterior = conditionals.strength_precision_posterior(n_strengths, square, priors)
+        # A class without a used atom, or whose rows are nearly forgotten, says nothing about its
+        # strengths: under a vague prior the draw would be 0, so the value stays.
+        told = posterior.shape > SMALLEST_PROPER_SHAPE
+        drawn = self._gammas(Site.STRENGTH_PRECISION, told, *posterior)
+        return np.where(drawn < SMALLEST_PRECISION, before, drawn)
 
+    def of_noise(self, now: Parameters) -> NDArray[np.float64]:
+        """Draw the noise precision (eq. 13), shared by all classes or one per class."""
+        data, priors = self.data, self.priors
+        n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
+        square, places = priors.with_seen(self.sums).residual_square, data.first_row
+        if not self.options.noise_per_class:
+            # In the order of first rows: the order of the classes must not change the rounding.
+            square = square[np.argsort(data.first_row)].sum(keepdims=True)
+            n_values, places = n_values.sum(keepdims=True), np.zeros(1, dtype=np.int64)
+        shape, rate = conditionals.noise_precision_posterior(n_values, square, priors)
+        drawn = gammas(self.key, Site.NOISE_PRECISION, places, self.number, shape) / rate
+        return np.broadcast_to(drawn, data.n_classes).copy()
 
-def _draw_noise_precision(
-    key: Key,
-    number: int,
-    data: Data,
-    sums: UsageSums,
-    now: Parameters,
-    priors: Priors,
-    options: Options,
-) -> NDArray[np.float64]:
-    """Draw the noise precision (eq. 13), shared by all classes or one per class."""
-    n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
-    residual_square = priors.with_seen(sums).residual_square
-    if options.noise_per_class:
-        posterior = conditionals.noise_precision_posterior(n_values, residual_square, priors)
-        places = data.first_row
-    else:
-        # Summed in the order of first rows: the order of the classes must not change the rounding.
-        square = residual_square[np.argsort(data.first_row)].sum(keepdims=True)
-        posterior = conditionals.noise_precision_posterior(
-            n_values.sum(keepdims=True), square, priors
-        )
-        places = np.zeros(1, dtype=np.int64)
-    drawn = _draw_gammas(key, Site.NOISE_PRECISION, places, number, *posterior)
-    return np.broadcast_to(drawn, data.n_classes).copy()
+    def _gammas(
+        self, site: Site, some: NDArray[np.bool_], shape: Floats, rate: Floats
+    ) -> NDArray[np.float64]:
+        """Draw Gamma variates for some of the classes; 0 for the others."""
+        drawn, places = np.zeros(len(some)), self.data.first_row[some]
+        drawn[some] = gammas(self.key, site, places, self.number, shape[some]) / rate[some]
+        return drawn

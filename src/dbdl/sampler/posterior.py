@@ -1,4 +1,4 @@
-"""What a chain publishes: unit atoms, and means of the selection probabilities."""
+"""The published dictionary of a chain: unit atoms, and means of the selection probabilities."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def publish(
     """
     now = state.parameters
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
-    posterior = backend.atoms_posterior(sums, priors.atoms)
+    posterior = priors.atoms.posterior(sums, backend)
     if n_draws == 0:
         mean = backend.mean_atoms(posterior)
     else:
@@ -61,8 +61,4 @@ def publish(
         atoms, scale = backend.unit_atoms(now.atoms, now.atoms)
     total, all_rows = with_seen(data, backend.usage(data, state.codes, now), priors)
     beta = selection_posterior(total.count, all_rows.n_rows, priors)
-    return Dictionary(
-        atoms=atoms,
-        selection_probability=beta.a / (beta.a + beta.b),
-        scale=scale,
-    )
+    return Dictionary(atoms, selection_probability=beta.a / (beta.a + beta.b), scale=scale)

@@ -1,0 +1,333 @@
+"""What backends with NumPy arrays share: all that is not over the rows.
+
+The atom-by-atom draw of the dictionary (eq. 8) is a Gauss-Seidel pass with noise, done here in
+blocks of atoms by matrix products. Work is cut into blocks of a fixed size and every draw is
+addressed, so the result has the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_matrix
+
+from dbdl._arrays import unit_rows
+from dbdl._compile import CONTRACTED, inlined, kernel
+from dbdl._products import block_product
+from dbdl._threads import block_slices, even_slices, run_blocks
+from dbdl.backends.base import Births, Data, in_memory, label_rows, number_rows, sum_of_squares
+from dbdl.coding.lasso import lasso
+from dbdl.coding.omp import Selection, encode, gram_matrix
+from dbdl.draws import Key, Site, fill_normals, logit_betas
+from dbdl.model.atom_priors import AtomPosterior, HostArrays
+from dbdl.model.conditionals import selection_posterior
+from dbdl.model.joint import log_large_terms
+from dbdl.model.priors import Priors
+from dbdl.model.ridge import ridge, scaled_ridge
+from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.statistics import SUM_ROWS, UsageSums
+
+#: Atoms drawn together by one product, and features of one task at most; features share the
+#: address of a draw in pairs.
+ATOM_BLOCK = 192
+FEATURE_TILE = 750
+FEATURES_OF_A_DRAW = 2
+#: Share of pairs of atoms that meet in a row up to which the atoms are drawn by sparse sums (at 0.2
+#: products are as fast). One task has so many numbers, to stay near the second level cache, but
+#: no fewer features than the second figure.
+SPARSE_SHARE = 0.15
+SPARSE_TILE = 2**18
+LEAST_SPARSE_WIDTH = 32
+#: Entries of a mostly empty row that are skipped together.
+STRETCH = 16
+
+_ATOM = np.int64(Site.ATOM)  # of one type, so that what draws is compiled once
+
+
+@dataclass(frozen=True)
+class HostBackend(HostArrays):
+    """The verbs over atoms, and over rows where NumPy arrays need nothing done.
+
+    Attributes
+    ----------
+    n_threads : int
+    block_rows : int
+        Rows summed together, a multiple of 32; results depend on it, by rounding alone.
+    """
+
+    has_lasso: ClassVar[bool] = True
+    works_elsewhere = False
+
+    n_threads: int = 1
+    block_rows: int = SUM_ROWS
+
+    # ------------------------------------------------------------------------------- to and fro
+
+    def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
+        data = number_rows(in_memory(X), class_of_row)
+        return self.hold(replace(data, square=sum_of_squares(data.X, self.block_rows)))
+
+    def hold(self, data: Data) -> Data:
+        return data
+
+    def rows(self, data: Data, numbers: NDArray[np.int64]) -> Floats:
+        return data.X[numbers]
+
+    def labels(self, data: Data) -> Data:
+        return self.hold(label_rows(data))
+
+    def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
+        return codes.keep(kept, n_atoms)
+
+    def codes_to_host(self, codes: Any) -> Codes:
+        return codes
+
+    def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
+        return codes
+
+    def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
+        return nullcontext()  # threads overlap as they are
+
+    # -------------------------------------------------------------------------------- the atoms
+
+    def draw_atoms(
+        self, key: Key, number: int, posterior: AtomPosterior, atoms: Floats, births: Births
+    ) -> Floats:
+        """Draw the atoms one after another, each given the newest others (eq. 8).
+
+        With the joint precision split into diagonal D, strictly lower L and upper U part, that is
+        (D + L) new = natural_mean - U old + sqrt(D) noise, whatever the blocks. Where few atoms
+        meet in a row, so that the precision is mostly zeros, these are left out.
+        """
+        precision, natural_mean, feature_precision = posterior
+        draw, width = _draw_block(posterior)
+        scale = np.sqrt(precision.diagonal())[:, np.newaxis]
+        drawn = np.empty(atoms.shape, atoms.dtype)
+
+        def draw_tile(features: slice) -> None:
+            tile = np.array(atoms[:, features], dtype=np.float64, order="C")  # a copy always
+            for block in block_slices(len(atoms), ATOM_BLOCK):
+                target = np.empty((block.stop - block.start, tile.shape[1]))
+                fill_normals(key, _ATOM, births[block], number, features.start, target)
+                if feature_precision is None:
+                    target *= scale[block]
+                else:
+                    target *= np.sqrt(scale[block] ** 2 + feature_precision[features])
+                target += natural_mean[block, features]
+                draw.solve(precision, block, features, target, tile)
+            drawn[:, features] = tile
+
+        tiles = even_slices(atoms.shape[1], width, FEATURES_OF_A_DRAW)
+        run_blocks(draw_tile, tiles, self.n_threads)
+        return drawn
+
+    def mean_atoms(self, posterior: AtomPosterior) -> Floats:
+        return posterior.mean()
+
+    def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, NDArray[np.float64]]:
+        wide = atoms.astype(np.float64, copy=False)
+        unit = unit_rows(wide)
+        norm = np.einsum("kj,kj->k", unit, wide)  # the square of a small norm would vanish
+        norm[~wide.any(axis=1)] = 1.0
+        return unit.astype(like.dtype, order="C"), norm
+
+    def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
+        square: NDArray[np.float64] = np.einsum("kj,kj->k", atoms, atoms, dtype=np.float64)
+        return square
+
+    def draw_selection(
+        self, key: Key, number: int, data: Data, sums: UsageSums, births: Births, priors: Priors
+    ) -> NDArray[np.float64]:
+        posterior = selection_posterior(sums.count, data.n_rows, priors)
+        first_row = data.first_row[:, np.newaxis]
+
+        def draw(classes: slice) -> NDArray[np.float64]:
+            a, b = posterior.a[classes], posterior.b[classes]
+            return logit_betas(key, first_row[classes], births, number, a, b)
+
+        share = -(-data.n_classes // self.n_threads)
+        blocks = run_blocks(draw, block_slices(data.n_classes, share), self.n_threads)
+        return np.concatenate(blocks)
+
+    def log_large_terms(
+        self, parameters: Parameters, sums: UsageSums, n_rows: NDArray[Any], priors: Priors
+    ) -> float:
+        return log_large_terms(parameters, sums, n_rows, priors)
+
+    # ------------------------------------------------------------------------- what is published
+
+    def pursue(
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
+    ) -> Any:
+        gram = gram_matrix(atoms, self.n_threads) if gram is None else gram
+        return encode(X, atoms, gram, lengths, rule, None, self.n_threads)
+
+    def follow_lasso(
+        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
+    ) -> list[csr_matrix]:
+        if gram is None or gram.dtype != np.float64:  # atoms that are alike need it
+            gram = gram_matrix(atoms.astype(np.float64, copy=False), self.n_threads)
+        return [lasso(X, atoms, gram=gram, n_threads=self.n_threads, n_nonzero=n) for n in lengths]
+
+    def ridge(
+        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        return ridge(codes, target, penalty)
+
+    def ridge_labels(
+        self: Any, data: Data, codes: Any, scale: NDArray[np.float64], penalty: float
+    ) -> NDArray[np.float64]:
+        sums = self.gather(self.labels(data), codes, len(scale), np.ones(data.n_classes))
+        return scaled_ridge(sums, scale, penalty)
+
+
+# ------------------------------------------------------------------------- drawing blocks of atoms
+
+
+class _DrawBlock(Protocol):
+    """A block of atoms, drawn one after another given the others."""
+
+    def solve(
+        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
+    ) -> None:
+        """Solve ``precision @ tile = target`` for the atoms of the block, in ``tile``, in turn."""
+
+
+def _draw_block(posterior: AtomPosterior) -> tuple[_DrawBlock, int]:
+    """How to draw a block of atoms, and how many features at a time."""
+    precision, _, feature_precision = posterior
+    if feature_precision is not None:
+        return _DiagonalDraw(feature_precision), FEATURE_TILE
+    n_nonzero = int(np.count_nonzero(precision))
+    if n_nonzero <= SPARSE_SHARE * precision.size:
+        width = max(SPARSE_TILE // len(precision), LEAST_SPARSE_WIDTH)
+        return _SparseDraw.prepare(precision, n_nonzero), width
+    return _DenseDraw.prepare(precision), FEATURE_TILE
+
+
+@dataclass(frozen=True)
+class _DenseDraw:
+    """By products of matrices: each block is one step with the inverse of its lower triangle."""
+
+    inverses: list[Floats]
+
+    @staticmethod
+    def prepare(precision: Floats) -> _DenseDraw:
+        def invert(block: slice) -> Floats:
+            own = np.tril(precision[block, block])
+            return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
+
+        return _DenseDraw(run_blocks(invert, block_slices(len(precision), ATOM_BLOCK)))
+
+    def solve(
+        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
+    ) -> None:
+        target -= block_product(precision[block], tile)
+        tile[block] += block_product(self.inverses[block.start // ATOM_BLOCK], target)
+
+
+@dataclass(frozen=True)
+class _SparseDraw:
+    """By sums over the atoms that meet in a row, atom by atom."""
+
+    start: NDArray[np.int64]
+    other: NDArray[np.int32]
+    value: Floats
+
+    @staticmethod
+    def prepare(precision: Floats, n_nonzero: int) -> _SparseDraw:
+        start = np.empty(len(precision) + 1, dtype=np.int64)
+        other, value = np.empty(n_nonzero, dtype=np.int32), np.empty(n_nonzero)
+        _list_off_diagonal(precision, start, other, value)
+        return _SparseDraw(start, other, value)
+
+    def solve(
+        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
+    ) -> None:
+        diagonal = precision.diagonal()[block].copy()
+        _solve_sparse(block.start, diagonal, self.start, self.other, self.value, target, tile)
+
+
+@dataclass(frozen=True)
+class _DiagonalDraw:
+    """By substitution within a block, where the diagonal differs by feature."""
+
+    feature_precision: Floats
+
+    def solve(
+        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
+    ) -> None:
+        own = np.ascontiguousarray(precision[block, block])
+        feature_precision = np.ascontiguousarray(self.feature_precision[features])
+        target -= block_product(precision[block], tile)
+        target -= feature_precision * tile[block]
+        _substitute(own, feature_precision, target)
+        tile[block] += target
+
+
+@inlined(CONTRACTED)
+def add_rows(total, factor, row, table, left):
+    """Add ``factor @ table[row]`` to ``total``, for the features from ``left`` on."""
+    right = left + len(total)
+    n_whole = len(row) - len(row) % 4
+    for n in range(0, n_whole, 4):  # four rows a pass: a fourth of the loads and stores of total
+        f0, f1, f2, f3 = factor[n], factor[n + 1], factor[n + 2], factor[n + 3]
+        t0, t1 = table[row[n], left:right], table[row[n + 1], left:right]
+        t2, t3 = table[row[n + 2], left:right], table[row[n + 3], left:right]
+        for j in range(len(total)):
+            total[j] += f0 * t0[j] + f1 * t1[j] + f2 * t2[j] + f3 * t3[j]
+    for n in range(n_whole, len(row)):
+        f0, t0 = factor[n], table[row[n], left:right]
+        for j in range(len(total)):
+            total[j] += f0 * t0[j]
+
+
+@kernel()
+def _list_off_diagonal(precision, start, column, value):
+    """List what is not zero beside the diagonal: start of each row, columns, negated values."""
+    n = len(precision)
+    n_listed = 0
+    for k in range(n):
+        start[k] = n_listed
+        for left in range(0, n, STRETCH):
+            part = precision[k, left : left + STRETCH]
+            n_nonzero = 0  # counted, since a branch ends vector code
+            for j in range(len(part)):
+                n_nonzero += part[j] != 0.0
+            if n_nonzero > 0:
+                for j in range(len(part)):
+                    if part[j] != 0.0 and left + j != k:
+                        column[n_listed], value[n_listed] = left + j, -part[j]
+                        n_listed += 1
+    start[n] = n_listed
+
+
+@kernel(CONTRACTED)
+def _solve_sparse(first, diagonal, start, other, value, target, tile):
+    """Put the solution for the atoms from ``first`` on into ``tile``, one after another."""
+    for i in range(len(diagonal)):
+        k = first + i
+        own = slice(start[k], start[k + 1])
+        add_rows(target[i], value[own], other[own], tile, np.int64(0))
+        row, solved = target[i], tile[k]
+        for j in range(len(row)):
+            solved[j] = row[j] / diagonal[i]
+
+
+@kernel(CONTRACTED)
+def _substitute(precision, feature_precision, target):
+    """Solve, in place, by the lower triangle, its diagonal raised for each feature of ``target``."""
+    for k in range(len(precision)):
+        row = target[k]
+        for i in range(k):
+            factor, before = precision[k, i], target[i]
+            for j in range(len(row)):
+                row[j] -= factor * before[j]
+        for j in range(len(row)):
+            row[j] /= precision[k, k] + feature_precision[j]
