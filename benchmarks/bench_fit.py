@@ -45,10 +45,8 @@ from dbdl.draws import Key, make_key
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn import chain as chain_module
 from dbdl.learn.chain import ChainSettings, LearnedChain, learn_chain
-from dbdl.model import conditionals
+from dbdl.model.atom_priors import AtomPosterior, IsotropicPrior
 from dbdl.model.codes import Scan
-from dbdl.model.conditionals import AtomPosterior
-from dbdl.model.priors import AtomPrior
 from dbdl.model.state import Codes, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums
 from dbdl.sampler import gibbs
@@ -196,7 +194,7 @@ class TimedBackend:
 def watched(watch: Stopwatch) -> Iterator[None]:
     """Put what the sampler does outside the verbs on the stopwatch, too."""
     places = [
-        (gibbs, "log_small_terms"),
+        (gibbs, "log_joint"),
         (run_module, "drop"),
         (chain_module, "drop"),
         (chain_module, "publish"),
@@ -368,7 +366,7 @@ def time_floor(fit: Fit, n_threads: int, most_sweeps: int) -> dict[str, float]:
             products, tile = space("products", len(X), n_atoms), space("tile", *atoms.shape)
             with watch("sparse sums, ours"):
                 sums = ours.gather(data, codes, n_atoms, np.ones(data.n_classes))
-            posterior = conditionals.atoms_posterior(sums, AtomPrior(float(X.shape[1])))
+            posterior = IsotropicPrior(float(X.shape[1])).posterior(sums)
             with watch("draw of the atoms, ours"):
                 ours.draw_atoms(make_key(0), 1, posterior, atoms, np.arange(n_atoms))
             del sums, posterior

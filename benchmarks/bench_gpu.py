@@ -106,7 +106,7 @@ def product_floors(n_rows: int, n_features: int, n_atoms: int, device: str) -> d
 def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> None:
     """One chain and five, with the ridge classifier, and the parts of one."""
     X, y = class_centres(n_rows, n_features, n_classes)
-    backend, settings = TorchBackend(1, device), ChainSettings()
+    backend, settings = TorchBackend(1, device=device), ChainSettings()
     found: list[Any] = []
 
     def one() -> None:
@@ -145,7 +145,7 @@ def bench_coding(n_queries: int, n_features: int, n_atoms: int, device: str) -> 
     """Codes of queries with 50 non-zeros, host to host, beside our own CPU."""
     X, _ = class_centres(n_queries + n_atoms, n_features, 102)
     atoms, queries = X[:n_atoms], X[n_atoms:]
-    gpu, cpu = TorchBackend(1, device), NumbaBackend(1)
+    gpu, cpu = TorchBackend(1, device=device), NumbaBackend(1)
     codes: dict[str, Any] = {}
 
     def on_gpu() -> None:
@@ -180,7 +180,7 @@ def bench_rows(n_features: int, n_atoms: int, device: str, sizes: tuple[int, ...
             torch.cuda.synchronize()
             ends.append(time.perf_counter())
 
-        learn_chain(make_key(0), X, y, settings, TorchBackend(1, device), remember)
+        learn_chain(make_key(0), X, y, settings, TorchBackend(1, device=device), remember)
         seconds = statistics.median(np.diff(ends))
         memory = torch.cuda.max_memory_allocated() / 2**30
         print(f"| {n_rows} | {seconds:.3f} | {n_rows / seconds:,.0f} | {memory:.1f} |", flush=True)

@@ -188,7 +188,7 @@ MUTANTS = (
     mutant(
         "weights-of-rows-lost",
         "backends/numba_cpu.py",
-        "row_weight = class_weight[data.class_of_row]",
+        "row_weight = data.row_weight(class_weight)",
         "row_weight = np.ones(len(data.X))",
         "backends/test_backends_agree.py",
     ),
@@ -209,7 +209,7 @@ MUTANTS = (
     ),
     mutant(
         "dropped-atoms-conditioned-on",
-        "model/priors.py",
+        "model/atom_priors.py",
         "self.precision[np.ix_(kept, kept)] - link @ across",
         "self.precision[np.ix_(kept, kept)]",
         "model/test_priors.py",

@@ -105,9 +105,6 @@ class Watched(ShardedBackend):
         self.seconds[name] += time.perf_counter() - start
         return value
 
-    def atoms_posterior(self, *arguments: Any) -> Any:
-        return self._timed("atoms_posterior", *arguments)
-
     def draw_atoms(self, *arguments: Any) -> Any:
         return self._timed("draw_atoms", *arguments)
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dbdl.backends.base import Data
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.backends.base import Data, parameters_from_host
+from dbdl.model.atom_priors import IsotropicPrior
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters, State
 
 KEY = (0x243F6A88, 0x85A308D3)
@@ -30,6 +31,12 @@ class Problem:
 
     def state(self) -> State:
         return State(self.parameters, self.sparse(), sweep=0)
+
+    def on(self, backend) -> tuple[Data, State]:
+        """Data and state where the backend's arrays live."""
+        data = self.place(backend)
+        codes = backend.codes_from_host(data, self.sparse(), self.parameters.n_atoms)
+        return data, State(parameters_from_host(self.parameters, backend), codes, sweep=0)
 
     def with_(self, **values):
         """The same with other parameters."""
@@ -79,5 +86,7 @@ def make_problem(
         noise_precision=noise,
         births=np.sort(rng.choice(3 * n_atoms, n_atoms, replace=False)),
     )
-    priors = Priors(usage_a=5.0, usage_b=5.0, n_atoms=n_atoms, atoms=AtomPrior(float(n_features)))
+    priors = Priors(
+        usage_a=5.0, usage_b=5.0, n_atoms=n_atoms, atoms=IsotropicPrior(float(n_features))
+    )
     return Problem(X, class_of_row, codes, parameters, priors)

@@ -2,22 +2,18 @@
 
 import numpy as np
 import pytest
-from hosted_torch import HOSTED
+from diagonal_prior import diagonal_prior
+from enrolled import every_backend, every_fast_backend
 from problem import KEY, make_problem
 
-from dbdl.backends import BACKENDS as ENROLLED
-from dbdl.backends import NumbaBackend, ReferenceBackend, numba_cpu
-from dbdl.model.conditionals import AtomPosterior, atoms_posterior
-from dbdl.model.priors import AtomPrior
+from dbdl.backends import BACKENDS, NumbaBackend, ReferenceBackend, host
+from dbdl.backends.base import parameters_to_host
+from dbdl.model.atom_priors import AtomPosterior, JointPrior
 from dbdl.model.state import Codes
 from dbdl.sampler.gibbs import Options, step
 
-REFERENCE = ReferenceBackend()
-BACKENDS = [
-    kind(n_threads=n) for name, kind in ENROLLED.items() if name != "reference" for n in (1, 3)
-] + HOSTED
+REFERENCE, NUMBA = ReferenceBackend(), NumbaBackend()
 
-backends = pytest.mark.parametrize("backend", BACKENDS, ids=repr)
 scans = pytest.mark.parametrize("scan", ["paper", "collapsed"])
 noises = pytest.mark.parametrize("noise_per_class", [False, True], ids=["shared", "per class"])
 
@@ -35,12 +31,16 @@ def assert_same_sums(found, expected, rtol=1e-9):
 
 
 def sweep(backend, problem, scan, number=1):
-    return backend.sweep(
-        KEY, number, problem.place(backend), problem.sparse(), problem.parameters, scan
-    )
+    data, state = problem.on(backend)
+    codes, sums = backend.sweep(KEY, number, data, state.codes, state.parameters, scan)
+    return backend.codes_to_host(codes), sums
 
 
-@backends
+def test_every_backend_is_in_the_table():
+    assert set(BACKENDS) == {"reference", "numba", "sharded", "torch"}
+
+
+@every_fast_backend
 @noises
 @scans
 def test_a_sweep_takes_the_same_decisions(backend, scan, noise_per_class):
@@ -54,23 +54,21 @@ def test_a_sweep_takes_the_same_decisions(backend, scan, noise_per_class):
     assert_same_sums(sums, expected_sums)
 
 
-@backends
+@every_fast_backend
 @noises
 @scans
 def test_a_few_whole_steps_stay_together(backend, scan, noise_per_class):
     problem = make_problem(30, 9, 14, noise_per_class=noise_per_class, seed=3)
     options = Options(scan=scan, noise_per_class=noise_per_class, strengths_counted="all")
-    found, expected = problem.state(), problem.state()
+    (data, found), (whole, expected) = problem.on(backend), problem.on(REFERENCE)
     for _ in range(4):
-        found, info = step(KEY, found, problem.place(backend), problem.priors, options, backend)
-        expected, reference_info = step(
-            KEY, expected, problem.place(REFERENCE), problem.priors, options, REFERENCE
-        )
-        assert_same_codes(found.codes, expected.codes)
+        found, info = step(KEY, found, data, problem.priors, options, backend)
+        expected, reference_info = step(KEY, expected, whole, problem.priors, options, REFERENCE)
+        assert_same_codes(backend.codes_to_host(found.codes), expected.codes)
         assert info.log_joint == pytest.approx(reference_info.log_joint, rel=1e-8)
     for name in ("atoms", "selection_logit", "strength_precision", "noise_precision"):
         np.testing.assert_allclose(
-            getattr(found.parameters, name),
+            getattr(parameters_to_host(found.parameters, backend), name),
             getattr(expected.parameters, name),
             rtol=1e-7,
             atol=1e-8,
@@ -87,7 +85,7 @@ def test_rows_without_codes_and_atoms_of_norm_zero_take_the_same_decisions(scan)
         problem.X, problem.class_of_row, codes, problem.parameters, problem.priors
     ).with_(atoms=atoms)
     expected, expected_sums = sweep(REFERENCE, problem, scan)
-    found, sums = sweep(BACKENDS[0], problem, scan)
+    found, sums = sweep(NUMBA, problem, scan)
     assert_same_codes(found, expected)
     assert_same_sums(sums, expected_sums)
 
@@ -98,7 +96,7 @@ def test_every_entry_may_be_used_at_once(scan):
     problem = make_problem(20, 6, 80, seed=1, n_nonzero=0)
     problem = problem.with_(selection_logit=np.full((3, 80), 1e4))
     expected, _ = sweep(REFERENCE, problem, scan)
-    found, _ = sweep(BACKENDS[0], problem, scan)
+    found, _ = sweep(NUMBA, problem, scan)
     assert len(found.atom) == 20 * 80
     assert_same_codes(found, expected)
 
@@ -117,24 +115,28 @@ def test_single_precision_stays_close_to_double(scan):
     np.testing.assert_allclose(sums.strength_square, expected_sums.strength_square, rtol=1e-2)
 
 
-@backends
+@every_fast_backend
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_gathered_sums_are_the_dense_products(backend, dtype):
     problem = make_problem(300, 10, 90, seed=4).astype(dtype)
     weight = np.array([1.0, 10.0, 0.1])
-    sums = backend.gather(problem.place(backend), problem.sparse(), 90, weight)
+    data, state = problem.on(backend)
+    sums = backend.gather(data, state.codes, 90, weight)
+    gram, cross = backend.to_host(sums.gram), backend.to_host(sums.cross)
     codes, X = problem.codes.astype(np.float64), problem.X.astype(np.float64)
     weighted = weight[problem.class_of_row][:, np.newaxis] * codes
-    assert sums.gram.dtype == sums.cross.dtype == np.float64
-    np.testing.assert_allclose(sums.gram, weighted.T @ codes, atol=1e-10)
-    np.testing.assert_allclose(sums.cross, weighted.T @ X, atol=1e-10)
-    np.testing.assert_allclose(sums.gram, sums.gram.T, rtol=0, atol=1e-13)
+    assert gram.dtype == cross.dtype == np.float64
+    assert gram.flags.c_contiguous  # priors are added in place
+    np.testing.assert_allclose(gram, weighted.T @ codes, atol=1e-10)
+    np.testing.assert_allclose(cross, weighted.T @ X, atol=1e-10)
+    np.testing.assert_allclose(gram, gram.T, rtol=0, atol=1e-13)
 
 
-@backends
+@every_fast_backend
 def test_usage_sums_are_the_dense_sums(backend):
     problem = make_problem(300, 10, 90, seed=4)
-    sums = backend.usage(problem.place(backend), problem.sparse(), problem.parameters)
+    data, state = problem.on(backend)
+    sums = backend.usage(data, state.codes, state.parameters)
     residual = problem.X - problem.codes @ problem.parameters.atoms
     for c in range(3):
         rows = problem.class_of_row == c
@@ -149,78 +151,118 @@ def test_usage_sums_are_the_dense_sums(backend):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_sums_of_a_sweep_are_those_of_its_codes(scan, dtype):
     problem = make_problem(300, 20, 60, seed=6, noise_precision=1e4).astype(dtype)
-    backend = BACKENDS[0]
-    codes, sums = sweep(backend, problem, scan)
-    again = backend.usage(problem.place(backend), codes, problem.parameters)
+    codes, sums = sweep(NUMBA, problem, scan)
+    again = NUMBA.usage(problem.place(NUMBA), codes, problem.parameters)
     assert_same_sums(sums, again, rtol=1e-10 if dtype == np.float64 else 1e-4)
 
 
-@backends
+@every_fast_backend
 @pytest.mark.parametrize("sparse", [False, True], ids=["products", "sparse sums"])
-@pytest.mark.parametrize("matrix", [False, True], ids=["scalar prior", "matrix prior"])
+@pytest.mark.parametrize("kind", ["isotropic", "joint", "diagonal"])
 @pytest.mark.parametrize(("n_atoms", "n_features"), [(300, 300), (129, 257), (7, 5)])
 def test_atoms_drawn_in_blocks_are_the_atoms_drawn_one_by_one(
-    monkeypatch, backend, n_atoms, n_features, matrix, sparse
+    monkeypatch, backend, n_atoms, n_features, kind, sparse
 ):
     """Sizes that cross the borders of blocks and tiles, an odd number of features among them."""
-    monkeypatch.setattr(numba_cpu, "SPARSE_SHARE", 1.0 if sparse else 0.0)
-    monkeypatch.setattr(numba_cpu, "SPARSE_TILE", 64 * n_atoms)
+    monkeypatch.setattr(host, "SPARSE_SHARE", 1.0 if sparse else 0.0)
+    monkeypatch.setattr(host, "SPARSE_TILE", 64 * n_atoms)
     problem = make_problem(200, n_features, n_atoms, seed=7, n_nonzero=4)
-    rng = np.random.default_rng(8)
-    prior = problem.priors.atoms
-    if matrix:
-        root = rng.standard_normal((n_atoms, n_atoms)) / np.sqrt(n_atoms)
-        prior = AtomPrior(
-            5.0 * (root @ root.T) + np.eye(n_atoms), rng.standard_normal((n_atoms, n_features))
-        )
-    sums = REFERENCE.gather(
-        problem.place(REFERENCE), problem.sparse(), n_atoms, problem.parameters.noise_precision
-    )
-    arguments = (
-        KEY, 3, atoms_posterior(sums, prior), problem.parameters.atoms, problem.parameters.births,
-    )  # fmt: skip
+    posterior = reference_posterior(problem, prior_of(kind, problem))
+    atoms, births = problem.parameters.atoms, problem.parameters.births
+    there = (posterior.each(backend.put), backend.put(atoms), births)
     np.testing.assert_allclose(
-        backend.draw_atoms(*arguments), REFERENCE.draw_atoms(*arguments), rtol=1e-9, atol=1e-11
+        backend.to_host(backend.draw_atoms(KEY, 3, *there)),
+        REFERENCE.draw_atoms(KEY, 3, posterior, atoms, births),
+        rtol=1e-9,
+        atol=1e-11,
     )
 
 
-@backends
+def prior_of(kind, problem):
+    rng = np.random.default_rng(8)
+    n_atoms, n_features = problem.parameters.atoms.shape
+    if kind == "isotropic":
+        return problem.priors.atoms
+    if kind == "diagonal":
+        return diagonal_prior(rng, n_features)
+    root = rng.standard_normal((n_atoms, n_atoms)) / np.sqrt(n_atoms)
+    precision = 5.0 * (root @ root.T) + np.eye(n_atoms)
+    return JointPrior(precision, rng.standard_normal((n_atoms, n_features)))
+
+
+def reference_posterior(problem, prior):
+    data, noise = problem.place(REFERENCE), problem.parameters.noise_precision
+    return prior.posterior(
+        REFERENCE.gather(data, problem.sparse(), problem.parameters.n_atoms, noise)
+    )
+
+
+@every_backend
+@pytest.mark.parametrize("kind", ["isotropic", "joint", "diagonal"])
+def test_a_prior_leads_to_the_same_posterior_and_density_everywhere(backend, kind):
+    problem = make_problem(60, 9, 14, seed=7)
+    prior, noise = prior_of(kind, problem), problem.parameters.noise_precision
+    expected = reference_posterior(problem, prior)
+    data, state = problem.on(backend)
+    found = prior.posterior(backend.gather(data, state.codes, 14, noise), backend)
+    for one, other in zip(found.each(backend.to_host), expected, strict=True):
+        if other is None:
+            assert one is None
+        else:
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+    for feature, mean in enumerate(backend.to_host(backend.mean_atoms(found)).T):
+        by_feature = expected.feature_precision
+        more = 0.0 if by_feature is None else by_feature[feature]
+        right = np.linalg.solve(
+            expected.precision + more * np.eye(14), expected.natural_mean[:, feature]
+        )
+        np.testing.assert_allclose(mean, right, rtol=1e-8, atol=1e-10)
+    assert prior.log_density(state.parameters.atoms, backend) == pytest.approx(
+        prior.log_density(problem.parameters.atoms), rel=1e-12
+    )
+
+
+@every_fast_backend
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_drawing_atoms_leaves_the_old_ones_alone_and_keeps_their_type(backend, dtype):
     problem = make_problem(50, 6, 10).astype(dtype)
     old = problem.parameters.atoms.copy()
-    posterior = AtomPosterior(2.0 * np.eye(10), np.ones((10, 6)))
-    births = problem.parameters.births
-    drawn = backend.draw_atoms(KEY, 1, posterior, problem.parameters.atoms, births)
-    np.testing.assert_array_equal(problem.parameters.atoms, old)
+    posterior = AtomPosterior(2.0 * np.eye(10), np.ones((10, 6))).each(backend.put)
+    atoms, births = backend.put(problem.parameters.atoms), problem.parameters.births
+    drawn = backend.to_host(backend.draw_atoms(KEY, 1, posterior, atoms, births))
+    np.testing.assert_array_equal(backend.to_host(atoms), old)
     assert drawn.dtype == dtype
     assert (drawn != old).all()
 
 
-@pytest.mark.parametrize("backend", [REFERENCE, *BACKENDS], ids=repr)
+@every_backend
 def test_keeping_atoms_of_codes(backend):
     problem = make_problem(30, 6, 10)
     kept = np.array([1, 2, 7])
-    part = backend.keep(problem.sparse(), kept, 10)
+    _, state = problem.on(backend)
+    part = backend.codes_to_host(backend.keep(state.codes, kept, 10))
     assert isinstance(part, Codes)
     np.testing.assert_array_equal(part.to_dense(3), problem.codes[:, kept])
 
 
-@pytest.mark.parametrize("backend", [REFERENCE, *BACKENDS], ids=repr)
+@every_backend
 def test_placed_data_know_their_classes(backend):
     class_of_row = np.array([2, 0, 2, 1, 0, 2])
     data = backend.place(np.asfortranarray(np.eye(6)), class_of_row)
     assert data.n_classes == 3
     np.testing.assert_array_equal(data.n_rows, [2, 1, 3])
     np.testing.assert_array_equal(data.first_row, [1, 3, 0])
-    assert data.X.flags.c_contiguous
+    some = backend.to_host(backend.rows(data, np.array([1, 4])))
+    np.testing.assert_array_equal(some, np.eye(6)[[1, 4]])
+    assert some.flags.c_contiguous
 
 
-@pytest.mark.parametrize("backend", [REFERENCE, *BACKENDS], ids=repr)
+@every_backend
 def test_a_chain_starts_from_sparse_codes_that_lower_the_residual(backend):
     problem = make_problem(40, 12, 20)
     atoms = problem.parameters.atoms
-    codes = backend.start(problem.place(backend), atoms, 3)
+    there = backend.start(problem.place(backend), backend.put(atoms), 3)
+    codes = backend.codes_to_host(there)
     dense = codes.to_dense(20)
     assert (np.diff(codes.row_start) <= 3).all()
     assert ((problem.X - dense @ atoms) ** 2).sum() < 0.3 * (problem.X**2).sum()

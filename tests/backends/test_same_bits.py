@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from problem import KEY, OFF, make_problem
 
-from dbdl.backends import numba_cpu
+from dbdl.backends import host, numba_cpu
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
-from dbdl.model.conditionals import atoms_posterior
 from dbdl.model.statistics import SUM_ROWS
 from dbdl.sampler.gibbs import Options, drop, step
 
@@ -49,7 +48,7 @@ def run_chain(problem, backend, options, n_steps=4, least_energy=5.0):
 )
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, dtype, options, sparse_share):
     monkeypatch.setattr(numba_cpu, "SWEEP_ROWS", 128)
-    monkeypatch.setattr(numba_cpu, "SPARSE_SHARE", sparse_share)
+    monkeypatch.setattr(host, "SPARSE_SHARE", sparse_share)
     # Several blocks of rows, of atoms and of features, none of them full at the end.
     problem = make_problem(
         701, 530, 150, n_classes=5, seed=1, noise_per_class=options.noise_per_class
@@ -88,14 +87,9 @@ def test_the_sizes_of_blocks_do_not_matter_beyond_rounding(monkeypatch, scan):
     problem = make_problem(300, 90, 70, seed=3)
     options = Options(scan=scan)
     expected, sizes = run_chain(problem, NumbaBackend(), options)
-    small = {
-        "SWEEP_ROWS": 36,
-        "ATOM_BLOCK": 16,
-        "FEATURE_TILE": 12,
-        "SPARSE_TILE": 1,
-    }
-    for name, size in small.items():
-        monkeypatch.setattr(numba_cpu, name, size)
+    monkeypatch.setattr(numba_cpu, "SWEEP_ROWS", 36)
+    for name, size in {"ATOM_BLOCK": 16, "FEATURE_TILE": 12, "SPARSE_TILE": 1}.items():
+        monkeypatch.setattr(host, name, size)
     found, same_sizes = run_chain(problem, NumbaBackend(block_rows=100), options)
     assert same_sizes == sizes
     assert any((found[name] != expected[name]).any() for name in ("atoms", "strength"))
@@ -129,7 +123,7 @@ def test_dropping_unused_atoms_changes_no_draw_of_the_other_atoms(backend):
 
     def draw(parameters, codes, priors):
         sums = backend.gather(data, codes, parameters.n_atoms, noise)
-        posterior = atoms_posterior(sums, priors.atoms)
+        posterior = priors.atoms.posterior(sums)
         return backend.draw_atoms(KEY, 2, posterior, parameters.atoms, parameters.births)
 
     whole = draw(problem.parameters, problem.sparse(), problem.priors)

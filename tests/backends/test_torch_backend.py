@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hosted_torch import DEVICE, HOSTED, WHY_NOT
+from enrolled import DEVICE, WHY_NOT, make
 from problem import KEY, make_problem
 
 from dbdl import DBDLClassifier
@@ -21,9 +21,13 @@ on_device = pytest.mark.skipif(DEVICE is None, reason=WHY_NOT)
 
 
 def device_backend():
-    from dbdl.backends.torch_gpu import TorchBackend
+    return make("torch")
 
-    return TorchBackend(1, DEVICE)
+
+def sweep(backend, problem, scan, number):
+    data, state = problem.on(backend)
+    codes, sums = backend.sweep(KEY, number, data, state.codes, state.parameters, scan)
+    return backend.codes_to_host(codes), sums
 
 
 @on_device
@@ -57,12 +61,8 @@ def test_a_chain_on_the_device_is_the_chain_on_the_cpu(scan):
 def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype, window, monkeypatch):
     monkeypatch.setattr("dbdl.backends.torch_gpu.LONG_WINDOW", window)
     problem = make_problem(16, 8, 20, seed=4, noise_per_class=True).astype(dtype)
-    arguments = (KEY, 5)
     (expected, sums), (found, found_sums) = (
-        backend.sweep(
-            *arguments, problem.place(backend), problem.sparse(), problem.parameters, scan
-        )
-        for backend in (NumbaBackend(), HOSTED[0])
+        sweep(backend, problem, scan, 5) for backend in (NumbaBackend(), device_backend())
     )
     assert ((problem.codes != 0) != (expected.to_dense(20) != 0)).sum() > 10  # much was decided
     np.testing.assert_array_equal(found.row_start, expected.row_start)
@@ -78,8 +78,7 @@ def test_a_sweep_takes_the_decisions_of_the_cpu(scan, dtype, window, monkeypatch
 def test_a_large_sweep_takes_the_decisions_of_the_cpu(scan):
     problem = make_problem(2000, 300, 900, 20, seed=6, n_nonzero=20, noise_precision=1e4)
     expected, found = (
-        backend.sweep(KEY, 1, problem.place(backend), problem.sparse(), problem.parameters, scan)[0]
-        for backend in (NumbaBackend(), HOSTED[0])
+        sweep(backend, problem, scan, 1)[0] for backend in (NumbaBackend(), device_backend())
     )
     used, used_there = (codes.to_dense(900) != 0 for codes in (expected, found))
     assert ((problem.codes != 0) != used).mean() > 1e-3
@@ -104,15 +103,16 @@ def test_residuals_are_found_by_look_ups_and_by_a_product(dense, monkeypatch):
 
 @on_device
 def test_sums_over_rows_in_parts_are_those_of_all_rows(monkeypatch):
-    problem, backend = make_problem(40, 8, 20, seed=4, noise_per_class=True), HOSTED[0]
-    data, weight = problem.place(backend), problem.parameters.noise_precision
-    whole = backend.gather(data, problem.sparse(), 20, weight)
-    count = backend.usage(data, problem.sparse(), problem.parameters).count
+    problem, backend = make_problem(40, 8, 20, seed=4, noise_per_class=True), device_backend()
+    data, state = problem.on(backend)
+    weight = problem.parameters.noise_precision
+    whole = backend.gather(data, state.codes, 20, weight)
+    count = backend.usage(data, state.codes, state.parameters).count
     monkeypatch.setattr("dbdl.backends.torch_gpu.ROWS_TOGETHER", 16)
-    parts = backend.gather(data, problem.sparse(), 20, weight)
-    np.testing.assert_allclose(parts.gram, whole.gram, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(parts.cross, whole.cross, rtol=1e-12, atol=1e-12)
-    found = backend.usage(data, problem.sparse(), problem.parameters).count
+    parts = backend.gather(data, state.codes, 20, weight)
+    np.testing.assert_allclose(parts.gram.cpu(), whole.gram.cpu(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.cross.cpu(), whole.cross.cpu(), rtol=1e-12, atol=1e-12)
+    found = backend.usage(data, state.codes, state.parameters).count
     np.testing.assert_array_equal(found, count)
 
 
@@ -273,7 +273,8 @@ def test_geweke_on_the_gpu(scan):
     from dbdl.sampler.gibbs import Options
 
     prior = draw_from_the_prior(PRIORS["independent"], False, 8_000, seed=0)
-    steps = draw_by_steps(Sampler(PRIORS["independent"], Options(scan), HOSTED[0]), 2_000, seed=4)
+    sampler = Sampler(PRIORS["independent"], Options(scan), device_backend())
+    steps = draw_by_steps(sampler, 2_000, seed=4)
     assert largest(z_scores(prior, steps))[0] < LARGEST_BY_CHANCE
 
 

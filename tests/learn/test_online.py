@@ -27,13 +27,14 @@ from dbdl.learn.online import (
     remember,
     take_batch,
 )
+from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.conditionals import (
     noise_precision_posterior,
     selection_posterior,
     strength_precision_posterior,
 )
 from dbdl.model.joint import log_joint
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters, State
 from dbdl.model.statistics import SeenSums, UsageSums
 from dbdl.sampler.gibbs import Options, drop, step, with_seen
@@ -64,7 +65,9 @@ class Model:
         self.X = self.codes @ self.parameters.atoms + 0.1 * rng.standard_normal(
             (N_ROWS, N_FEATURES)
         )
-        self.priors = Priors(2.0, 3.0, N_ATOMS, 1.5, 2.5, 0.7, 0.9, AtomPrior(float(N_FEATURES)))
+        self.priors = Priors(
+            2.0, 3.0, N_ATOMS, 1.5, 2.5, 0.7, 0.9, IsotropicPrior(float(N_FEATURES))
+        )
 
     def batch(self, start, stop):
         """Data and state of some rows; a class may have none of them."""
@@ -133,9 +136,9 @@ def test_every_conditional_given_a_batch_and_those_before_is_that_given_all_rows
         for one, other in zip(found, right, strict=True):
             close(one, other)
     sums = backend.gather(data, state.codes, N_ATOMS, model.parameters.noise_precision)
-    found = backend.atoms_posterior(sums, priors.atoms)
+    found = priors.atoms.posterior(sums, backend)
     sums = backend.gather(whole, all_codes, N_ATOMS, model.parameters.noise_precision)
-    right = backend.atoms_posterior(sums, model.priors.atoms)
+    right = model.priors.atoms.posterior(sums, backend)
     close(found.precision, right.precision)
     close(found.natural_mean, right.natural_mean)
     close(found.mean(), right.mean())
@@ -281,7 +284,7 @@ def test_classes_are_numbered_as_they_come():
 
 def test_forgetting_scales_what_was_learned_and_leaves_the_first_prior():
     _, chain = learn_stream(stream(2))[-1]
-    less = forget(chain, 0.25, 30.0)
+    less = forget(chain, 0.25, IsotropicPrior(30.0))
     identity = 30.0 * np.eye(chain.parameters.n_atoms)
     close(less.priors.atoms.precision - identity, 0.25 * (chain.priors.atoms.precision - identity))
     close(less.priors.atoms.natural_mean, 0.25 * chain.priors.atoms.natural_mean)
@@ -290,7 +293,7 @@ def test_forgetting_scales_what_was_learned_and_leaves_the_first_prior():
         close(getattr(less.priors.seen, name), 0.25 * getattr(chain.priors.seen, name))
     close(less.label_sums.cross, 0.25 * chain.label_sums.cross)
     close(less.label_sums.gram, 0.25 * chain.label_sums.gram)
-    assert forget(chain, 1.0, 30.0) is chain
+    assert forget(chain, 1.0, IsotropicPrior(30.0)) is chain
 
 
 def test_rows_count_less_with_every_batch_that_follows():

@@ -9,10 +9,9 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 from scipy.special import expit
-from tiny_model import CLASS_OF_ROW, N_ATOMS, N_FEATURES, make_tiny_model
+from tiny_model import ATOM_PRIORS, CLASS_OF_ROW, N_ATOMS, N_FEATURES, make_tiny_model
 
 from dbdl.model import conditionals
-from dbdl.model.priors import AtomPrior
 from dbdl.model.statistics import AtomSums
 
 EXACT = {"rel": 1e-9, "abs": 1e-9}
@@ -24,9 +23,13 @@ def model(request):
     return make_tiny_model(4, noise_per_class=request.param)
 
 
-@pytest.fixture(params=[False, True], ids=["scalar prior", "matrix prior"])
+@pytest.fixture(params=ATOM_PRIORS)
 def model_of_atoms(request, model):
-    return make_tiny_model(4, noise_per_class=model.noise_per_class, matrix=request.param)
+    return make_tiny_model(4, noise_per_class=model.noise_per_class, prior=request.param)
+
+
+def posterior_of_atoms(model):
+    return model.priors.atoms.posterior(model.atom_sums)
 
 
 def match_and_norm_square(model, i, k):
@@ -47,7 +50,7 @@ def test_what_others_leave_does_not_depend_on_the_atoms_own_code(model):
 @pytest.mark.parametrize("k", range(N_ATOMS))
 def test_an_atom_given_all_others_is_normal_as_in_eq_8(model_of_atoms, k):
     model = model_of_atoms
-    posterior = conditionals.atoms_posterior(model.atom_sums, model.priors.atoms)
+    posterior = posterior_of_atoms(model)
     mean, precision = conditionals.atom_posterior(posterior, model.parameters.atoms, k)
     rng = np.random.default_rng(k)
 
@@ -65,12 +68,13 @@ def test_an_atom_given_all_others_is_normal_as_in_eq_8(model_of_atoms, k):
 
 def test_all_atoms_together_are_normal_with_the_joint_precision(model_of_atoms):
     model = model_of_atoms
-    posterior = conditionals.atoms_posterior(model.atom_sums, model.priors.atoms)
+    posterior = posterior_of_atoms(model)
     first, second = np.random.default_rng(0).standard_normal((2, N_ATOMS, N_FEATURES))
 
     def log_density(atoms):
         centred = atoms - posterior.mean()
-        return -0.5 * np.vdot(centred, posterior.precision @ centred)
+        more = 0.0 if posterior.feature_precision is None else posterior.feature_precision
+        return -0.5 * np.vdot(centred, posterior.precision @ centred + more * centred)
 
     expected = log_density(first) - log_density(second)
     moved = model.with_(atoms=first).log_joint() - model.with_(atoms=second).log_joint()
@@ -80,7 +84,7 @@ def test_all_atoms_together_are_normal_with_the_joint_precision(model_of_atoms):
 def test_the_paper_s_sums_over_samples_give_the_same_atom():
     model = make_tiny_model(4)  # the paper has one noise precision
     now, codes = model.parameters, model.codes
-    posterior = conditionals.atoms_posterior(model.atom_sums, model.priors.atoms)
+    posterior = posterior_of_atoms(model)
     for k in range(N_ATOMS):
         left = np.array(
             [
@@ -97,13 +101,13 @@ def test_the_paper_s_sums_over_samples_give_the_same_atom():
 
 
 def test_a_posterior_used_as_the_next_prior_loses_nothing():
-    model = make_tiny_model(1, matrix=True)
+    model = make_tiny_model(1, prior="joint")
     rng = np.random.default_rng(0)
     more = rng.standard_normal((5, N_ATOMS))
     new = AtomSums(more.T @ more, more.T @ rng.standard_normal((5, N_FEATURES)))
-    at_once = conditionals.atoms_posterior(model.atom_sums + new, model.priors.atoms)
-    first = conditionals.atoms_posterior(model.atom_sums, model.priors.atoms)
-    then = conditionals.atoms_posterior(new, AtomPrior(first.precision, first.natural_mean))
+    at_once = model.priors.atoms.posterior(model.atom_sums + new)
+    first = posterior_of_atoms(model)
+    then = model.priors.atoms.carry(first).posterior(new)
     np.testing.assert_allclose(then.precision, at_once.precision, rtol=1e-12)
     np.testing.assert_allclose(then.mean(), at_once.mean(), rtol=1e-9)
 
@@ -239,9 +243,10 @@ def test_the_noise_precision_of_a_class_is_gamma_as_in_eq_13(c):
     assert moved(0.6) - moved(2.5) == pytest.approx(density(0.6) - density(2.5), **EXACT)
 
 
-def test_the_posterior_mean_of_the_atoms_maximises_the_joint_density():
-    model = make_tiny_model(6, matrix=True)
-    posterior = conditionals.atoms_posterior(model.atom_sums, model.priors.atoms)
+@pytest.mark.parametrize("prior", ATOM_PRIORS)
+def test_the_posterior_mean_of_the_atoms_maximises_the_joint_density(prior):
+    model = make_tiny_model(6, prior=prior)
+    posterior = posterior_of_atoms(model)
     best = model.with_(atoms=posterior.mean()).log_joint()
     rng = np.random.default_rng(0)
     for _ in range(10):

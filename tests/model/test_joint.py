@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit
-from tiny_model import CLASS_OF_ROW, N_ATOMS, N_CLASSES, N_FEATURES, make_tiny_model, matrix_prior
+from tiny_model import ATOM_PRIORS, CLASS_OF_ROW, N_ATOMS, N_CLASSES, N_FEATURES, make_tiny_model
 
-from dbdl.model.joint import draw_atoms_from_prior, draw_data, draw_from_prior, log_atoms
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.joint import draw_data, draw_from_prior
+from dbdl.model.priors import Priors
+from dbdl.model.statistics import AtomSums
 
 
 def log_joint_term_by_term(model):
@@ -43,21 +44,26 @@ def log_joint_term_by_term(model):
 
 
 def log_atoms_term_by_term(atoms, prior):
-    covariance = np.linalg.inv(prior.precision * np.eye(len(atoms)))
-    if isinstance(prior.precision, np.ndarray):
-        covariance = np.linalg.inv(prior.precision)
-    natural = np.zeros(atoms.shape) if prior.natural_mean is None else prior.natural_mean
     return sum(
-        stats.multivariate_normal.logpdf(feature, mean, covariance)
-        for feature, mean in zip(atoms.T, (covariance @ natural).T, strict=True)
+        stats.multivariate_normal.logpdf(feature, *moments)
+        for feature, moments in zip(atoms.T, moments_by_feature(prior), strict=True)
     )
 
 
-@pytest.mark.parametrize("matrix", [False, True])
+def moments_by_feature(prior):
+    """Mean (n_atoms,) and covariance (n_atoms, n_atoms) of each feature."""
+    precision, natural_mean, by_feature = prior.posterior(AtomSums.none(N_ATOMS, N_FEATURES))
+    by_feature = np.zeros(N_FEATURES) if by_feature is None else by_feature
+    for natural, more in zip(natural_mean.T, by_feature, strict=True):
+        covariance = np.linalg.inv(precision + more * np.eye(N_ATOMS))
+        yield covariance @ natural, covariance
+
+
+@pytest.mark.parametrize("prior", ATOM_PRIORS)
 @pytest.mark.parametrize("noise_per_class", [False, True])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_log_joint_is_the_sum_of_all_log_densities(seed, noise_per_class, matrix):
-    model = make_tiny_model(seed, noise_per_class=noise_per_class, matrix=matrix)
+def test_log_joint_is_the_sum_of_all_log_densities(seed, noise_per_class, prior):
+    model = make_tiny_model(seed, noise_per_class=noise_per_class, prior=prior)
     assert model.log_joint() == pytest.approx(log_joint_term_by_term(model), rel=1e-12)
 
 
@@ -74,30 +80,17 @@ def test_log_joint_is_finite_where_selection_probabilities_underflow():
     assert np.isfinite(extreme.log_joint())
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
-        AtomPrior(2.5),
-        AtomPrior(2.5, np.random.default_rng(0).standard_normal((N_ATOMS, N_FEATURES))),
-        matrix_prior(np.random.default_rng(1)),
-        AtomPrior(matrix_prior(np.random.default_rng(2)).precision),
-    ],
-    ids=["scalar", "scalar with mean", "matrix with mean", "matrix"],
-)
-def test_draws_of_atoms_have_the_mean_and_covariance_of_their_prior_and_its_density(prior):
+@pytest.mark.parametrize("name", ATOM_PRIORS)
+def test_draws_of_atoms_have_the_mean_and_covariance_of_their_prior_and_its_density(name):
     rng = np.random.default_rng(5)
-    drawn = np.array([draw_atoms_from_prior(rng, N_ATOMS, N_FEATURES, prior) for _ in range(4_000)])
-    precision = prior.precision * np.eye(N_ATOMS)
-    if isinstance(prior.precision, np.ndarray):
-        precision = prior.precision
-    covariance = np.linalg.inv(precision)
-    natural = 0.0 if prior.natural_mean is None else prior.natural_mean
-    centred = drawn - covariance @ np.broadcast_to(natural, drawn.shape[1:])
-    scale = np.sqrt(np.diag(covariance))
-    assert np.abs(centred.mean(axis=0) / scale[:, np.newaxis]).max() < 4.5 / np.sqrt(len(drawn))
-    found = np.einsum("nkj,nlj->kl", centred, centred) / (len(drawn) * N_FEATURES)
-    assert np.abs((found - covariance) / np.outer(scale, scale)).max() < 0.05
-    assert log_atoms(drawn[0], prior) == pytest.approx(log_atoms_term_by_term(drawn[0], prior))
+    prior = ATOM_PRIORS[name](rng)
+    drawn = np.array([prior.draw(rng, N_ATOMS, N_FEATURES) for _ in range(4_000)])
+    for feature, (mean, covariance) in enumerate(moments_by_feature(prior)):
+        centred, scale = drawn[:, :, feature] - mean, np.sqrt(np.diag(covariance))
+        assert np.abs(centred.mean(axis=0) / scale).max() < 4.5 / np.sqrt(len(drawn))
+        found = centred.T @ centred / len(drawn)
+        assert np.abs((found - covariance) / np.outer(scale, scale)).max() < 0.1
+    assert prior.log_density(drawn[0]) == pytest.approx(log_atoms_term_by_term(drawn[0], prior))
 
 
 @pytest.mark.parametrize("noise_per_class", [False, True])

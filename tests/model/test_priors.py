@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from tiny_model import matrix_prior
+from tiny_model import joint_prior
 
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.atom_priors import IsotropicPrior, KnownAtomPrior
+from dbdl.model.priors import Priors
 
 
 def test_one_atom_is_refused_since_its_beta_prior_would_be_improper():
@@ -38,7 +39,7 @@ def test_dropping_atoms_leaves_the_beta_prior_of_the_others_alone():
 @pytest.mark.parametrize("kept", [[0, 2], [1], [0, 1, 2, 3], [3, 4]])
 def test_keeping_atoms_marginalises_a_joint_prior(kept):
     kept = np.array(kept)
-    prior = matrix_prior(np.random.default_rng(0), n_atoms=5, n_features=3)
+    prior = joint_prior(np.random.default_rng(0), n_atoms=5, n_features=3)
     part = prior.keep(kept)
     covariance = np.linalg.inv(prior.precision)
     np.testing.assert_allclose(
@@ -51,28 +52,22 @@ def test_keeping_atoms_marginalises_a_joint_prior(kept):
     )
 
 
-def test_keeping_atoms_of_a_joint_prior_without_mean_leaves_it_without_mean():
-    prior = AtomPrior(matrix_prior(np.random.default_rng(0), 4, 3).precision)
-    assert prior.keep(np.array([0, 3])).natural_mean is None
-
-
 def test_keeping_all_atoms_changes_nothing():
-    prior = matrix_prior(np.random.default_rng(0), n_atoms=5, n_features=3)
+    prior = joint_prior(np.random.default_rng(0), n_atoms=5, n_features=3)
     same = prior.keep(np.arange(5))
     np.testing.assert_array_equal(same.precision, prior.precision)
     np.testing.assert_array_equal(same.natural_mean, prior.natural_mean)
 
 
-def test_keeping_atoms_of_a_scalar_prior_selects_their_means():
-    mean = np.arange(12.0).reshape(4, 3)
-    part = AtomPrior(2.0, mean).keep(np.array([1, 3]))
-    assert part.precision == 2.0
-    np.testing.assert_array_equal(part.natural_mean, mean[[1, 3]])
-    assert AtomPrior(2.0).keep(np.array([1, 3])) == AtomPrior(2.0)
+def test_an_isotropic_prior_is_that_of_any_number_of_atoms():
+    prior = IsotropicPrior(2.0)
+    assert prior.keep(np.array([1, 3])) is prior
+    assert prior.grow(3, prior) is prior
+    assert prior.forget(0.5, prior) is prior
 
 
 def test_keeping_in_two_steps_is_keeping_at_once():
-    prior = matrix_prior(np.random.default_rng(3), n_atoms=6, n_features=2)
+    prior = joint_prior(np.random.default_rng(3), n_atoms=6, n_features=2)
     twice = prior.keep(np.array([0, 2, 3, 5])).keep(np.array([1, 3]))
     once = prior.keep(np.array([2, 5]))
     np.testing.assert_allclose(twice.precision, once.precision, rtol=1e-9)
@@ -80,8 +75,8 @@ def test_keeping_in_two_steps_is_keeping_at_once():
 
 
 def test_new_atoms_have_the_prior_of_their_own_and_leave_the_others_alone():
-    prior = matrix_prior(np.random.default_rng(0), n_atoms=4, n_features=3)
-    grown = prior.grow(2, precision=7.0)
+    prior = joint_prior(np.random.default_rng(0), n_atoms=4, n_features=3)
+    grown = prior.grow(2, IsotropicPrior(7.0))
     for kept, precision, mean in (
         (np.arange(4), prior.precision, prior.natural_mean),
         (np.array([4, 5]), 7.0 * np.eye(2), np.zeros((2, 3))),
@@ -90,4 +85,22 @@ def test_new_atoms_have_the_prior_of_their_own_and_leave_the_others_alone():
         np.testing.assert_allclose(part.precision, precision, rtol=1e-12)
         np.testing.assert_allclose(part.natural_mean, mean, rtol=1e-12)
     assert not grown.precision[:4, 4:].any() and not grown.precision[4:, :4].any()
-    assert AtomPrior(prior.precision).grow(1, 7.0).natural_mean is None
+
+
+def test_forgetting_all_leaves_the_first_prior_and_forgetting_nothing_all():
+    prior, first = joint_prior(np.random.default_rng(0), 4, 3), IsotropicPrior(7.0)
+    np.testing.assert_allclose(prior.forget(0.0, first).precision, 7.0 * np.eye(4))
+    np.testing.assert_allclose(prior.forget(0.0, first).natural_mean, 0.0)
+    np.testing.assert_array_equal(prior.forget(1.0, first).precision, prior.precision)
+    np.testing.assert_array_equal(prior.forget(1.0, first).natural_mean, prior.natural_mean)
+
+
+@pytest.mark.parametrize(
+    "prior", [IsotropicPrior(2.0), joint_prior(np.random.default_rng(0), 4, 3)]
+)
+def test_the_density_of_a_marginal_follows_from_that_of_the_whole(prior):
+    kept, atoms = np.array([0, 2]), np.random.default_rng(1).standard_normal((4, 3))
+    anew = prior.keep(kept).log_density(atoms[kept])
+    prior.log_density(atoms)  # what it finds once is handed on
+    assert prior.keep(kept).log_density(atoms[kept]) == pytest.approx(anew, rel=1e-10)
+    assert isinstance(prior, KnownAtomPrior)

@@ -3,10 +3,12 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from diagonal_prior import diagonal_prior
 
 from dbdl.backends.reference import ReferenceBackend
+from dbdl.model.atom_priors import IsotropicPrior, JointPrior
 from dbdl.model.joint import log_joint
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters
 
 CLASS_OF_ROW = np.array([0, 1, 1, 0, 1, 0, 0])
@@ -14,12 +16,20 @@ N_CLASSES, N_FEATURES, N_ATOMS = 2, 4, 3
 BACKEND = ReferenceBackend()
 
 
-def matrix_prior(rng, n_atoms=N_ATOMS, n_features=N_FEATURES):
+def joint_prior(rng, n_atoms=N_ATOMS, n_features=N_FEATURES):
     """A prior under which atoms depend on each other and have a mean."""
     root = rng.standard_normal((n_atoms, n_atoms + 2))
-    return AtomPrior(
+    return JointPrior(
         root @ root.T + 0.5 * np.eye(n_atoms), rng.standard_normal((n_atoms, n_features))
     )
+
+
+#: By name, each made from a random generator.
+ATOM_PRIORS = {
+    "isotropic": lambda rng: IsotropicPrior(1.9),
+    "joint": joint_prior,
+    "diagonal": lambda rng: diagonal_prior(rng, N_FEATURES),
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class TinyModel:
         return replace(self, codes=codes)
 
 
-def make_tiny_model(seed=0, *, noise_per_class=False, matrix=False):
+def make_tiny_model(seed=0, *, noise_per_class=False, prior="isotropic"):
     rng = np.random.default_rng(seed)
     codes = rng.standard_normal((len(CLASS_OF_ROW), N_ATOMS)) * (
         rng.random((len(CLASS_OF_ROW), N_ATOMS)) < 0.6
@@ -87,7 +97,7 @@ def make_tiny_model(seed=0, *, noise_per_class=False, matrix=False):
         strength_rate=1.3,
         noise_shape=3.2,
         noise_rate=0.7,
-        atoms=matrix_prior(rng) if matrix else AtomPrior(1.9),
+        atoms=ATOM_PRIORS[prior](rng),
     )
     X = codes @ parameters.atoms + 0.5 * rng.standard_normal((len(codes), N_FEATURES))
     return TinyModel(X, codes, parameters, priors, noise_per_class)

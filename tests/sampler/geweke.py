@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dbdl.backends.base import parameters_from_host, parameters_to_host
 from dbdl.draws import make_key
 from dbdl.model.joint import draw_data, draw_from_prior
 from dbdl.model.priors import Priors
@@ -113,13 +114,23 @@ def draw_by_steps(sampler, n_steps, seed):
     )
     state, X, rows = State(start.parameters, Codes.from_dense(start.codes), 0), start.X, []
     for _ in range(n_steps):
-        data = sampler.backend.place(X, CLASS_OF_ROW)
-        state, _ = step(key, state, data, sampler.priors, sampler.options, sampler.backend)
+        state = take_step(key, state, X, sampler)
         codes = state.codes.to_dense(N_ATOMS)
         # With the data that the step saw, not with new ones: an error shows more clearly.
         rows.append(describe(state.parameters, codes, X))
         X = draw_data(rng, CLASS_OF_ROW, state.parameters, codes)
     return table(rows)
+
+
+def take_step(key, state, X, sampler):
+    """One step, wherever the arrays of the backend live."""
+    backend = sampler.backend
+    data = backend.place(X, CLASS_OF_ROW)
+    codes = backend.codes_from_host(data, state.codes, N_ATOMS)
+    state = State(parameters_from_host(state.parameters, backend), codes, state.sweep)
+    state, _ = step(key, state, data, sampler.priors, sampler.options, backend)
+    codes = backend.codes_to_host(state.codes)
+    return State(parameters_to_host(state.parameters, backend), codes, state.sweep)
 
 
 def variance_of_mean(chain):

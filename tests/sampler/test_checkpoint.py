@@ -14,7 +14,8 @@ from dbdl._files import write_atomically
 from dbdl.backends import NumbaBackend, ReferenceBackend
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.atom_priors import IsotropicPrior, JointPrior
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters
 from dbdl.sampler.checkpoint import (
     CheckpointError,
@@ -152,21 +153,22 @@ def make_snapshot(atoms=None):
         ),
         Codes.from_dense(np.array([[0.0, 1.0], [0.0, 0.0]], dtype=np.float32)),
         1,
-        Priors(0.1, 0.2, 5, atoms=atoms or AtomPrior(10.0)),
+        Priors(0.1, 0.2, 5, atoms=atoms or IsotropicPrior(10.0)),
         trace,
     )
 
 
 @pytest.mark.parametrize(
     "atoms",
-    [None, AtomPrior(np.eye(2) / 3), AtomPrior(np.eye(2), np.ones((2, 3)) / 7), AtomPrior(2.0)],
-    ids=["number", "matrix", "mean", "other"],
+    [None, JointPrior(np.eye(2) / 3, np.ones((2, 3)) / 7), IsotropicPrior(2.0)],
+    ids=["default", "joint", "isotropic"],
 )
 def test_a_snapshot_survives_being_turned_into_arrays(atoms):
     snapshot = make_snapshot(atoms)
     again = from_arrays(Snapshot, to_arrays(snapshot, "a."), "a.")
     assert_same_bits(again, snapshot)
     assert type(again.sweep) is int and type(again.priors.usage_a) is float
+    assert type(again.priors.atoms) is type(snapshot.priors.atoms)
     assert type(again.priors.atoms.precision) is type(snapshot.priors.atoms.precision)
     assert again.trace.records() == snapshot.trace.records()
 

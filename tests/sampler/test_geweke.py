@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from diagonal_prior import DiagonalPrior
 from geweke import (
     N_ATOMS,
     N_FEATURES,
@@ -22,9 +23,10 @@ from dbdl.draws import make_key
 from dbdl.learn.online import absorb
 from dbdl.model import codes as model_codes
 from dbdl.model import conditionals
+from dbdl.model.atom_priors import IsotropicPrior, JointPrior
 from dbdl.model.conditionals import Beta, Gamma, Normal
 from dbdl.model.joint import draw_from_prior
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, State
 from dbdl.sampler import gibbs
 from dbdl.sampler.gibbs import Options
@@ -40,7 +42,7 @@ def dependent_atoms():
     """A prior under which atoms depend on each other and have a mean."""
     precision = np.array([[2.0, 0.8, -0.4], [0.8, 1.5, 0.3], [-0.4, 0.3, 1.0]])
     mean = np.linspace(-0.5, 1.0, N_ATOMS * N_FEATURES).reshape(N_ATOMS, N_FEATURES)
-    return AtomPrior(precision, precision @ mean)
+    return JointPrior(precision, precision @ mean)
 
 
 # Proper priors whose logarithms have moments; both shapes of the Beta prior near 1.
@@ -55,7 +57,11 @@ PRIORS = {
         noise_rate=5.0,
         atoms=prior,
     )
-    for atoms, prior in (("independent", AtomPrior(1.0)), ("dependent", dependent_atoms()))
+    for atoms, prior in (
+        ("independent", IsotropicPrior(1.0)),
+        ("dependent", dependent_atoms()),
+        ("by feature", DiagonalPrior(np.array([0.5, 1.0, 3.0]), np.array([0.5, 0.0, -1.0]))),
+    )
 }
 
 
@@ -104,6 +110,7 @@ def scores(options, backend, *, atoms="independent", seed, n_steps):
             Options("collapsed", noise_per_class=True, strengths_counted="all"),
         ),
         (NumbaBackend(), "dependent", Options("collapsed")),
+        (NumbaBackend(), "by feature", Options("collapsed")),
         (NumbaBackend(), "from a batch", Options("collapsed")),
         (NumbaBackend(), "from a batch", Options("paper", strengths_counted="all")),
         (

@@ -8,8 +8,9 @@ import pytest
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
 from dbdl.draws import make_key
+from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.joint import draw_data, log_joint
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters, State
 from dbdl.sampler.gibbs import Options, drop, init, step
 
@@ -39,7 +40,9 @@ def make_rows(seed=0, n_rows=60, noise_precision=100.0, n_features=N_FEATURES, n
 
 
 def make_priors(n_atoms=N_ATOMS, n_features=N_FEATURES):
-    return Priors(usage_a=4.0, usage_b=4.0, n_atoms=n_atoms, atoms=AtomPrior(float(n_features)))
+    return Priors(
+        usage_a=4.0, usage_b=4.0, n_atoms=n_atoms, atoms=IsotropicPrior(float(n_features))
+    )
 
 
 def run(backend, options=Options(), *, n_steps=3, key=KEY, rows=None, priors=None):  # noqa: B008

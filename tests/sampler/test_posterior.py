@@ -6,14 +6,15 @@ import pytest
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
 from dbdl.draws import make_key
+from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.joint import draw_data
-from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters, State
 from dbdl.sampler.posterior import publish
 
 KEY = make_key(5)
 N_ATOMS, N_FEATURES = 6, 8
-PRIORS = Priors(usage_a=3.0, usage_b=5.0, n_atoms=9, atoms=AtomPrior(float(N_FEATURES)))
+PRIORS = Priors(usage_a=3.0, usage_b=5.0, n_atoms=9, atoms=IsotropicPrior(float(N_FEATURES)))
 
 both_backends = pytest.mark.parametrize(
     "backend", [NumbaBackend(), ReferenceBackend()], ids=["numba", "reference"]
@@ -39,7 +40,7 @@ def make_state(backend, noise_precision=50.0):
 def posterior_of(state, data, backend):
     now = state.parameters
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
-    return backend.atoms_posterior(sums, PRIORS.atoms)
+    return PRIORS.atoms.posterior(sums, backend)
 
 
 def unscaled(dictionary):

@@ -94,9 +94,8 @@ class DaskEngine:
             raw = source[part.rows]
         else:
             return self.run(open_part, inner, part)
-        no_rows: Any = np.empty(
-            (0, source.shape[1]), dtype=source.dtype
-        )  # they travel on their own
+        # the rows travel as an argument of their own
+        no_rows: Any = np.empty((0, source.shape[1]), dtype=source.dtype)
         return self.run(_fill, inner, replace(part, source=no_rows), raw, prepare)
 
     def share(self, value: Any) -> Future:

@@ -322,7 +322,7 @@ def _solve_sparse(first, diagonal, start, other, value, target, tile):
 
 @kernel(CONTRACTED)
 def _substitute(precision, feature_precision, target):
-    """Solve, in place, by the lower triangle, its diagonal raised for each feature of ``target``."""
+    """Solve by the lower triangle, its diagonal raised for each feature of ``target``, in place."""
     for k in range(len(precision)):
         row = target[k]
         for i in range(k):
