@@ -60,7 +60,7 @@ MUTANTS = (
     mutant(
         "unused-counts-used",
         "sampler/gibbs.py",
-        "n_unused = data.n_rows * now.n_atoms - sums.n_strengths",
+        "n_unused = data.n_rows * now.n_atoms - self.sums.n_strengths",
         "n_unused = data.n_rows * now.n_atoms",
         "sampler/test_gibbs.py",
     ),
@@ -216,9 +216,9 @@ MUTANTS = (
     ),
     mutant(
         "new-atoms-with-old-precision",
-        "model/priors.py",
-        "range(n_atoms, n_atoms + n_new)] = precision",
-        "range(n_atoms, n_atoms + n_new)] = self.precision[0, 0]",
+        "model/atom_priors.py",
+        "precision[n_atoms:, n_atoms:] = added.precision",
+        "precision[n_atoms:, n_atoms:] = self.precision[0, 0] * np.eye(n_new)",
         "model/test_priors.py",
     ),
     mutant(

@@ -1,8 +1,8 @@
-"""What a backend does: verbs over rows and codes, and verbs over atoms.
+"""The verbs of a backend: over rows and codes, and over atoms.
 
 The model's mathematics and the sampler know nothing of how rows are stored or walked. They ask a
 backend to place the data, to start and sweep the codes, and to hand back sums over samples
-(`RowVerbs`); and to draw and publish what is global (`AtomVerbs`). A GPU or a cluster fits behind
+(`RowVerbs`); and to draw and publish the global parameters (`AtomVerbs`). A GPU or a cluster fits behind
 the same verbs. Each verb is documented here, once.
 """
 
@@ -169,7 +169,7 @@ class AtomVerbs(Arrays, Protocol):
 
 
 class Backend(RowVerbs, AtomVerbs, Protocol):
-    """All verbs, and what is done with published atoms and codes."""
+    """All verbs, and those over published atoms and codes."""
 
     #: Whether the lasso's path is followed where the rest is done.
     has_lasso: ClassVar[bool]

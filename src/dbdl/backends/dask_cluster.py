@@ -29,7 +29,7 @@ from dbdl.rows import LazyRows, Preparation
 
 logger = logging.getLogger("dbdl")
 
-#: Parts for each thread where their number is no power of two: unequal parts then even out.
+#: Parts for each thread where their number is not a power of two: unequal parts then even out.
 PARTS_A_THREAD = 4
 #: Seconds after which a cluster without workers is given up. Where the scheduler does not answer,
 #: Dask itself says so after its own timeout for connections, 30 seconds unless configured.
@@ -54,14 +54,7 @@ class ClusterLostError(RuntimeError):
 
 @dataclass(frozen=True)
 class DaskEngine:
-    """Tasks on the workers of a client.
-
-    Attributes
-    ----------
-    client : distributed.Client
-    lost_after : float
-        Seconds after which a cluster without workers is given up.
-    """
+    """Tasks on the workers of a client; without workers for ``lost_after`` seconds it gives up."""
 
     is_here = False
 
@@ -155,7 +148,7 @@ class DaskEngine:
         return (
             f"the Dask cluster at {self.client.scheduler.address if self.client.scheduler else '?'}"
             f" {lost} (waited {self.lost_after:g} s). Start it again; a fit with checkpoint=... "
-            "goes on from the last checkpoint when it is called again."
+            "resumes from the last checkpoint when it is called again."
         )
 
 
@@ -168,13 +161,10 @@ def engine_for_fit(client: Client) -> DaskEngine:
 def _kinds_of_workers(client: Client) -> dict[str, str]:
     """Ask each worker for its kind of processor; workers that fail to answer are left out."""
     try:
-        kinds: dict[str, str] = client.run(
-            processor_kind, on_error="ignore", callback_timeout=ANSWER_WITHIN
-        )
+        return client.run(processor_kind, on_error="ignore", callback_timeout=ANSWER_WITHIN)
     except Exception as error:  # a fit that can run must not fail for it
-        logger.debug("dbdl: workers did not say their kind of processor: %r", error)
+        logger.debug("dbdl: workers did not report their kind of processor: %r", error)
         return {}
-    return kinds
 
 
 def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
@@ -208,10 +198,10 @@ def _named(addresses: list[str]) -> str:
 
 
 def n_parts(n_threads: int) -> int:
-    """Return the number of parts for so many threads.
+    """Return the number of parts for a number of threads.
 
-    One each where the tree can be cut so: a thread that has one part waits for it, and Dask does
-    not move rows from one that has two to one that has none.
+    One each where the tree can be cut so: Dask does not move rows from a thread that has two parts
+    to one that has none.
     """
     is_power_of_two = n_threads & (n_threads - 1) == 0
     return n_threads if is_power_of_two else PARTS_A_THREAD * n_threads
@@ -225,11 +215,8 @@ def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
     n_chunks, n_blocks = collection.numblocks[0], -(-len(rows) // block_rows)
     height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))
     logger.warning(
-        "dbdl: chunks of X are brought to multiples of %d rows (%d each), so that results do not "
-        "depend on them; rechunk({0: %d}) beforehand saves the work",
-        block_rows,
-        height,
-        height,
+        f"dbdl: chunks of X are brought to multiples of {block_rows} rows ({height} each), so that "
+        f"results do not depend on them; rechunk({{0: {height}}}) beforehand saves the work"
     )
     reader: Any = rows.reader
     return replace(rows, reader=replace(reader, array=collection.rechunk({0: height})))

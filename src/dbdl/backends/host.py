@@ -1,4 +1,4 @@
-"""What backends with NumPy arrays share: all that is not over the rows.
+"""The base of backends with NumPy arrays: all that is not over the rows.
 
 The atom-by-atom draw of the dictionary (eq. 8) is a Gauss-Seidel pass with noise, done here in
 blocks of atoms by matrix products. Work is cut into blocks of a fixed size and every draw is
@@ -7,10 +7,10 @@ addressed, so the result has the same bits for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,19 @@ ATOM_BLOCK = 192
 FEATURE_TILE = 750
 FEATURES_OF_A_DRAW = 2
 #: Share of pairs of atoms that meet in a row up to which the atoms are drawn by sparse sums (at 0.2
-#: products are as fast). One task has so many numbers, to stay near the second level cache, but
-#: no fewer features than the second figure.
+#: products are as fast). One task has `SPARSE_TILE` numbers, to stay near the second level cache, but
+#: no fewer than `LEAST_SPARSE_WIDTH` features.
 SPARSE_SHARE = 0.15
 SPARSE_TILE = 2**18
 LEAST_SPARSE_WIDTH = 32
 #: Entries of a mostly empty row that are skipped together.
 STRETCH = 16
 
-_ATOM = np.int64(Site.ATOM)  # of one type, so that what draws is compiled once
+_ATOM = np.int64(Site.ATOM)  # of one type, so that drawing is compiled once
+
+#: Draws the atoms of a block one after another, in a tile of some features: solves
+#: ``precision @ tile = target`` for the block in turn, in ``tile``.
+Solve = Callable[[slice, slice, Floats, Floats], None]
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,10 @@ class HostBackend(HostArrays):
         (D + L) new = natural_mean - U old + sqrt(D) noise, whatever the blocks. Where few atoms
         meet in a row, so that the precision is mostly zeros, these are left out.
         """
-        precision, natural_mean, feature_precision = posterior
-        draw, width = _draw_block(posterior)
-        scale = np.sqrt(precision.diagonal())[:, np.newaxis]
+        precision, natural_mean, by_feature = posterior
+        solve, width = _block_solver(posterior)
+        diagonal = precision.diagonal()[:, np.newaxis]
+        scale = np.sqrt(diagonal if by_feature is None else diagonal + by_feature)
         drawn = np.empty(atoms.shape, atoms.dtype)
 
         def draw_tile(features: slice) -> None:
@@ -115,12 +120,9 @@ class HostBackend(HostArrays):
             for block in block_slices(len(atoms), ATOM_BLOCK):
                 target = np.empty((block.stop - block.start, tile.shape[1]))
                 fill_normals(key, _ATOM, births[block], number, features.start, target)
-                if feature_precision is None:
-                    target *= scale[block]
-                else:
-                    target *= np.sqrt(scale[block] ** 2 + feature_precision[features])
+                target *= scale[block] if by_feature is None else scale[block, features]
                 target += natural_mean[block, features]
-                draw.solve(precision, block, features, target, tile)
+                solve(block, features, target, tile)
             drawn[:, features] = tile
 
         tiles = even_slices(atoms.shape[1], width, FEATURES_OF_A_DRAW)
@@ -160,7 +162,7 @@ class HostBackend(HostArrays):
     ) -> float:
         return log_large_terms(parameters, sums, n_rows, priors)
 
-    # ------------------------------------------------------------------------- what is published
+    # -------------------------------------------------------------------- published atoms and codes
 
     def pursue(
         self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
@@ -190,85 +192,58 @@ class HostBackend(HostArrays):
 # ------------------------------------------------------------------------- drawing blocks of atoms
 
 
-class _DrawBlock(Protocol):
-    """A block of atoms, drawn one after another given the others."""
-
-    def solve(
-        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
-    ) -> None:
-        """Solve ``precision @ tile = target`` for the atoms of the block, in ``tile``, in turn."""
-
-
-def _draw_block(posterior: AtomPosterior) -> tuple[_DrawBlock, int]:
-    """How to draw a block of atoms, and how many features at a time."""
+def _block_solver(posterior: AtomPosterior) -> tuple[Solve, int]:
+    """How to draw a block of atoms, one after another, and how many features at a time."""
     precision, _, feature_precision = posterior
     if feature_precision is not None:
-        return _DiagonalDraw(feature_precision), FEATURE_TILE
+        return _solver_by_feature(precision, feature_precision), FEATURE_TILE
     n_nonzero = int(np.count_nonzero(precision))
     if n_nonzero <= SPARSE_SHARE * precision.size:
         width = max(SPARSE_TILE // len(precision), LEAST_SPARSE_WIDTH)
-        return _SparseDraw.prepare(precision, n_nonzero), width
-    return _DenseDraw.prepare(precision), FEATURE_TILE
+        return _sparse_solver(precision, n_nonzero), width
+    return _dense_solver(precision), FEATURE_TILE
 
 
-@dataclass(frozen=True)
-class _DenseDraw:
+def _dense_solver(precision: Floats) -> Solve:
     """By products of matrices: each block is one step with the inverse of its lower triangle."""
 
-    inverses: list[Floats]
+    def invert(block: slice) -> Floats:
+        own = np.tril(precision[block, block])
+        return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
 
-    @staticmethod
-    def prepare(precision: Floats) -> _DenseDraw:
-        def invert(block: slice) -> Floats:
-            own = np.tril(precision[block, block])
-            return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
+    inverses = run_blocks(invert, block_slices(len(precision), ATOM_BLOCK))
 
-        return _DenseDraw(run_blocks(invert, block_slices(len(precision), ATOM_BLOCK)))
-
-    def solve(
-        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
-    ) -> None:
+    def solve(block: slice, features: slice, target: Floats, tile: Floats) -> None:
         target -= block_product(precision[block], tile)
-        tile[block] += block_product(self.inverses[block.start // ATOM_BLOCK], target)
+        tile[block] += block_product(inverses[block.start // ATOM_BLOCK], target)
+
+    return solve
 
 
-@dataclass(frozen=True)
-class _SparseDraw:
+def _sparse_solver(precision: Floats, n_nonzero: int) -> Solve:
     """By sums over the atoms that meet in a row, atom by atom."""
+    start = np.empty(len(precision) + 1, dtype=np.int64)
+    other, value = np.empty(n_nonzero, dtype=np.int32), np.empty(n_nonzero)
+    _list_off_diagonal(precision, start, other, value)
 
-    start: NDArray[np.int64]
-    other: NDArray[np.int32]
-    value: Floats
-
-    @staticmethod
-    def prepare(precision: Floats, n_nonzero: int) -> _SparseDraw:
-        start = np.empty(len(precision) + 1, dtype=np.int64)
-        other, value = np.empty(n_nonzero, dtype=np.int32), np.empty(n_nonzero)
-        _list_off_diagonal(precision, start, other, value)
-        return _SparseDraw(start, other, value)
-
-    def solve(
-        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
-    ) -> None:
+    def solve(block: slice, features: slice, target: Floats, tile: Floats) -> None:
         diagonal = precision.diagonal()[block].copy()
-        _solve_sparse(block.start, diagonal, self.start, self.other, self.value, target, tile)
+        _solve_sparse(block.start, diagonal, start, other, value, target, tile)
+
+    return solve
 
 
-@dataclass(frozen=True)
-class _DiagonalDraw:
+def _solver_by_feature(precision: Floats, feature_precision: Floats) -> Solve:
     """By substitution within a block, where the diagonal differs by feature."""
 
-    feature_precision: Floats
-
-    def solve(
-        self, precision: Floats, block: slice, features: slice, target: Floats, tile: Floats
-    ) -> None:
-        own = np.ascontiguousarray(precision[block, block])
-        feature_precision = np.ascontiguousarray(self.feature_precision[features])
+    def solve(block: slice, features: slice, target: Floats, tile: Floats) -> None:
+        own, more = precision[block, block].copy(), feature_precision[features].copy()
         target -= block_product(precision[block], tile)
-        target -= feature_precision * tile[block]
-        _substitute(own, feature_precision, target)
+        target -= more * tile[block]
+        _substitute(own, more, target)
         tile[block] += target
+
+    return solve
 
 
 @inlined(CONTRACTED)
@@ -290,7 +265,7 @@ def add_rows(total, factor, row, table, left):
 
 @kernel()
 def _list_off_diagonal(precision, start, column, value):
-    """List what is not zero beside the diagonal: start of each row, columns, negated values."""
+    """List non-zeros beside the diagonal: start of each row, columns, negated values."""
     n = len(precision)
     n_listed = 0
     for k in range(n):

@@ -23,14 +23,7 @@ from dbdl._threads import block_slices, even_slices, run_blocks
 from dbdl.backends.base import Data
 from dbdl.backends.host import STRETCH, HostBackend, add_rows
 from dbdl.coding.omp import encode, gram_matrix
-from dbdl.draws import (
-    PLACES_OF_A_DRAW,
-    Key,
-    Site,
-    fill_logit_bounds,
-    normal,
-    quartered_logit,
-)
+from dbdl.draws import PLACES_OF_A_DRAW, Key, Site, fill_logit_bounds, normal, quartered_logit
 from dbdl.model.codes import Scan
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
@@ -41,12 +34,12 @@ SWEEP_ROWS = 512
 GRAM_ROWS = 256
 #: Atoms summed by one task.
 SUM_ATOMS = 64
-#: Features of a sparse sum taken together: what they need of all rows stays in cache.
+#: Features of a sparse sum taken together: these columns of all rows stay in cache.
 SUM_FEATURES = 256
 #: Atoms looked at together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
-# Of one type, so that what draws is compiled once.
+# Of one type, so that drawing is compiled once.
 _USAGE, _STRENGTH, _PRIOR = (
     np.int64(site) for site in (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
 )
@@ -78,29 +71,15 @@ class NumbaBackend(HostBackend):
             # room for every entry: memory that is not written to costs nothing
             atom = np.empty(len(residual) * len(atoms), dtype=np.int32)
             strength = np.empty(len(atom), dtype=residual.dtype)
+            bounds = np.empty((PLACES_OF_A_DRAW, len(atoms)), dtype=np.float32)
             _sweep_rows(
-                key,
-                number,
-                data.offset + rows.start,
-                data.class_of_row[rows],
-                codes.row_start[rows.start : rows.stop + 1],
-                codes.atom,
-                codes.strength,
-                block_product(residual, atoms.T),
-                gram,
-                parameters.births,
-                parameters.selection_logit,
-                parameters.strength_precision,
-                parameters.noise_precision,
-                offset,
-                gain,
-                scan == "paper",
-                np.empty((PLACES_OF_A_DRAW, len(atoms)), dtype=np.float32),
-                listed,
-                atom,
-                strength,
-                residual_square,
-            )
+                key, number, data.offset + rows.start, data.class_of_row[rows],
+                codes.row_start[rows.start : rows.stop + 1], codes.atom, codes.strength,
+                block_product(residual, atoms.T), gram, parameters.births,
+                parameters.selection_logit, parameters.strength_precision,
+                parameters.noise_precision, offset, gain, scan == "paper", bounds,
+                listed, atom, strength, residual_square,
+            )  # fmt: skip
             n_listed = int(listed.sum())
             return listed, atom[:n_listed].copy(), strength[:n_listed].copy(), residual_square
 
@@ -128,24 +107,12 @@ class NumbaBackend(HostBackend):
 
         def block(number: int) -> UsageSums:
             rows = blocks[number]
-            sums = UsageSums(
-                np.zeros((data.n_classes, n_atoms), dtype=np.int64),
-                np.zeros(n_atoms),
-                np.zeros(data.n_classes),
-                np.zeros(data.n_classes),
-            )
-            _add_usage(
-                codes.row_start[rows.start : rows.stop + 1],
-                codes.atom,
-                codes.strength,
-                data.class_of_row[rows],
-                residual_square[rows],
-                sums.count,
-                sums.energy,
-                sums.strength_square,
-                sums.residual_square,
-            )
-            return sums
+            count = np.zeros((data.n_classes, n_atoms), dtype=np.int64)
+            sums = (count, np.zeros(n_atoms), np.zeros(data.n_classes), np.zeros(data.n_classes))
+            row_start = codes.row_start[rows.start : rows.stop + 1]
+            classes, residuals = data.class_of_row[rows], residual_square[rows]
+            _add_usage(row_start, codes.atom, codes.strength, classes, residuals, *sums)
+            return UsageSums(*sums)
 
         return tree_sum(block, len(blocks))
 
@@ -154,11 +121,11 @@ class NumbaBackend(HostBackend):
     ) -> AtomSums:
         row_weight = data.row_weight(class_weight)
         blocks = block_slices(len(data.X), self.block_rows)
-        total = tree_sum(
-            lambda number: self._gather_rows(blocks[number], data, codes, n_atoms, row_weight),
-            len(blocks),
-        )
-        stripes = block_slices(n_atoms, SUM_ATOMS)
+
+        def block(number: int) -> AtomSums:
+            return self._gather_rows(blocks[number], data, codes, n_atoms, row_weight)
+
+        total, stripes = tree_sum(block, len(blocks)), block_slices(n_atoms, SUM_ATOMS)
         run_blocks(lambda rows: _mirror(total.gram, rows.start, rows.stop), stripes, self.n_threads)
         return total
 
@@ -168,32 +135,21 @@ class NumbaBackend(HostBackend):
         """Sums over some rows, the Gram part on and below its diagonal."""
         row_start = codes.row_start[rows.start : rows.stop + 1]
         by_atom = _by_atom(row_start, codes, row_weight[rows], n_atoms)
-        sums = AtomSums(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, data.X.shape[1])))
+        by_row = (data.X[rows], row_start, codes.atom, codes.strength)
+        sums = AtomSums.none(n_atoms, data.n_features)
 
         def gather_atoms(atoms: slice) -> None:
-            _gather_block(
-                atoms.start,
-                atoms.stop,
-                *by_atom,
-                data.X[rows],
-                row_start,
-                codes.atom,
-                codes.strength,
-                sums.gram,
-                sums.cross,
-            )
+            _gather_block(atoms.start, atoms.stop, *by_atom, *by_row, sums.gram, sums.cross)
 
         run_blocks(gather_atoms, block_slices(n_atoms, SUM_ATOMS), self.n_threads)
         return sums
 
 
 def _in_one_layout(parameters: Parameters) -> Parameters:
-    """Return parameters whose large arrays are in the order of C, as kernels are compiled for."""
-    return replace(
-        parameters,
-        atoms=np.ascontiguousarray(parameters.atoms),
-        selection_logit=np.ascontiguousarray(parameters.selection_logit),
-    )
+    """Return parameters whose large arrays are in C order, as kernels are compiled for."""
+    atoms = np.ascontiguousarray(parameters.atoms)
+    logit = np.ascontiguousarray(parameters.selection_logit)
+    return replace(parameters, atoms=atoms, selection_logit=logit)
 
 
 def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:
@@ -231,17 +187,12 @@ def _search_bound(
     """
     noise = parameters.noise_precision[:, np.newaxis]
     if scan == "paper":
-        gain = np.divide(
-            0.5 * noise,
-            norm_square,
-            where=norm_square > 0,
-            out=np.zeros_like(parameters.selection_logit),
-        )
+        gain = np.zeros_like(parameters.selection_logit)
+        np.divide(0.5 * noise, norm_square, where=norm_square > 0, out=gain)
         return parameters.selection_logit, gain
-    precision = parameters.strength_precision[:, np.newaxis] + noise * norm_square
-    offset = parameters.selection_logit + 0.5 * np.log(
-        parameters.strength_precision[:, np.newaxis] / precision
-    )
+    prior = parameters.strength_precision[:, np.newaxis]
+    precision = prior + noise * norm_square
+    offset = parameters.selection_logit + 0.5 * np.log(prior / precision)
     return offset, 0.5 * noise**2 / precision
 
 
@@ -280,39 +231,16 @@ def _subtract_codes(block, row_start, atom, strength, atoms):
     for left in range(0, block.shape[1], SUM_FEATURES):
         for i in range(len(row_start) - 1):
             start, stop = row_start[i] - row_start[0], row_start[i + 1] - row_start[0]
-            add_rows(
-                block[i, left : left + SUM_FEATURES],
-                factor[start:stop],
-                own_atom[start:stop],
-                atoms,
-                left,
-            )
+            total = block[i, left : left + SUM_FEATURES]
+            add_rows(total, factor[start:stop], own_atom[start:stop], atoms, left)
 
 
 @kernel(CONTRACTED)
 def _sweep_rows(
-    key,
-    number,
-    first_row,
-    class_of_row,
-    row_start,
-    atom,
-    strength,
-    matches,
-    gram,
-    births,
-    selection_logit,
-    strength_precision,
-    noise_precision,
-    offset,
-    gain,
-    paper_scan,
-    bounds,
-    listed,
-    out_atom,
-    out_strength,
-    residual_square,
-):
+    key, number, first_row, class_of_row, row_start, atom, strength, matches, gram, births,
+    selection_logit, strength_precision, noise_precision, offset, gain, paper_scan, bounds,
+    listed, out_atom, out_strength, residual_square,
+):  # fmt: skip
     """Sweep rows: fills the entries listed per row, their atoms and strengths, the residuals.
 
     ``matches`` are of every atom with the row's residual, and ``bounds`` room for four rows of

@@ -4,9 +4,8 @@ Everything a step needs of the rows is a sum, and the sums of all backends add u
 over blocks of rows. A part holds the rows below one node of that tree, so its own backend adds
 them up as if they were all, and the total has the same bits for any number of parts.
 
-What a part does is a pure function of the part, its codes and the parameters. Where it runs is
-the engine's business: one part after another here, or tasks on a cluster
-(`dbdl.backends.dask_cluster`).
+The work on a part is a pure function of the part, its codes and the parameters. An engine decides
+where it runs: one part after another here, or as tasks on a cluster (`dbdl.backends.dask_cluster`).
 """
 
 from __future__ import annotations
@@ -42,18 +41,13 @@ PART_BYTES = 1 << 26
 
 
 class Rows(Protocol):
-    """Rows (n_samples, n_features), read where they are asked for."""
+    """Rows (n_samples, n_features) in float32 or float64, read by a slice or by their numbers."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-
+    def shape(self) -> tuple[int, int]: ...
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Float32 or float64."""
-
-    def __getitem__(self, rows: Any) -> Floats:
-        """Rows by a slice or by their numbers."""
+    def dtype(self) -> np.dtype[Any]: ...
+    def __getitem__(self, rows: Any) -> Floats: ...
 
 
 class Node(NamedTuple):
@@ -94,21 +88,11 @@ def cut_while(n_blocks: int, too_large: Callable[[Node], bool]) -> list[Node]:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows below a node of the tree, not read yet.
-
-    Attributes
-    ----------
-    source : Rows
-    rows : slice
-        Of the source.
-    class_of_row : ndarray of shape (n_rows,)
-        Of these rows.
-    n_classes : int
-    """
+    """Rows below a node of the tree, not read yet."""
 
     source: Rows
-    rows: slice
-    class_of_row: NDArray[np.int64]
+    rows: slice  # of the source
+    class_of_row: NDArray[np.int64]  # of these rows
     n_classes: int
 
     def open(self, backend: Backend) -> Data:
@@ -116,7 +100,7 @@ class Part:
         return backend.hold(self.filled(self.source[self.rows]))
 
     def filled(self, X: Floats) -> Data:
-        """Return the part with its rows; what is known of all rows alone stays with the head."""
+        """Return the part with its rows; facts about all rows stay with the head."""
         X = _writable(np.ascontiguousarray(X))
         unknown = np.zeros(self.n_classes, dtype=np.int64)
         class_of_row = _writable(self.class_of_row)
@@ -204,14 +188,9 @@ class ShardedData(Data):
 
 @dataclass(frozen=True)
 class ShardedBackend(HostBackend):
-    """Parts of rows behind one backend; what is not over rows is done here, at the head.
+    """Parts of rows behind one backend; the verbs over atoms are done here, at the head.
 
-    Attributes
-    ----------
-    inner : Backend
-        What sweeps and sums the rows of a part.
-    engine : Engine
-        Where that happens.
+    ``inner`` sweeps and sums the rows of a part, where ``engine`` says.
     """
 
     inner: Backend = field(default_factory=NumbaBackend)
@@ -266,7 +245,7 @@ class ShardedBackend(HostBackend):
     ) -> tuple[tuple[Any, ...], UsageSums]:
         shared = self.engine.share(parameters)
         swept = tuple(
-            self._run(_sweep, part, own, shared, key, number, scan)
+            self._run(_sweep, part, own, shared, (key, number), scan)
             for part, own in zip(data.parts, codes, strict=True)
         )
         return swept, self._total(data, lambda i: self.engine.run(_sums, swept[i]))
@@ -311,7 +290,7 @@ class ShardedBackend(HostBackend):
         return below(Node(nodes[0].first, nodes[-1].last))
 
 
-# --------------------------------------------- what is done where the rows are: parts are opened
+# ----------------------------------------------------------------- work done where the rows are
 
 
 def open_part(inner: Backend, part: Part | Data) -> Data:
@@ -337,11 +316,11 @@ def _sweep(
     part: Part | Data,
     codes: Codes,
     parameters: Parameters,
-    key: Key,
-    number: int,
+    address: tuple[Key, int],
     scan: Scan,
 ) -> SweptCodes:
-    swept, sums = inner.sweep(key, number, *_there(inner, part, codes, parameters), scan)
+    data, own, now = _there(inner, part, codes, parameters)
+    swept, sums = inner.sweep(*address, data, own, now, scan)
     return SweptCodes(**vars(inner.codes_to_host(swept)), sums=_plain(sums))
 
 
@@ -386,5 +365,5 @@ def _all_writable(record: Any) -> Any:
 
 
 def _plain(sums: UsageSums) -> UsageSums:
-    """Leave out what a device keeps for itself."""
+    """Leave out the arrays that a device keeps for itself."""
     return UsageSums(sums.count, sums.energy, sums.strength_square, sums.residual_square)

@@ -1,4 +1,4 @@
-"""The backend for one GPU: PyTorch for the matrix work, Triton for what is sequential in a row.
+"""The backend for one GPU: PyTorch for the matrix work, Triton for the sequential work in a row.
 
 Data, atoms, codes and their Gram matrices stay on the device for the whole chain; a sweep brings
 back the sums that the draws of the precisions need. Codes are dense there: a GPU multiplies them
@@ -44,7 +44,7 @@ DRAW_BLOCK = 256
 #: Memory of a chain for each row and atom, as measured at 200,000 rows and 2,000 atoms in float32.
 BYTES_AN_ENTRY = 20
 #: Atoms that one program of a sweep looks at. Short windows leave more of the work to products of
-#: matrices; long ones take fewer launches, which is what few rows wait for.
+#: matrices; long ones take fewer launches, which matters where rows are few.
 SHORT_WINDOW, LONG_WINDOW, MANY_ROWS = 128, 256, 16_384
 #: Atoms drawn together by one product, and of these, the triangles inverted by substitution.
 ATOM_BLOCK, TRIANGLE = 384, 48
@@ -52,7 +52,7 @@ ATOM_BLOCK, TRIANGLE = 384, 48
 FEATURE_TILE = 4096
 #: Share of non-zeros above which a product of matrices finds the residuals sooner than look-ups.
 DENSE_CODES = 0.03
-#: Rows whose codes are summed together: what is made of them on the way takes memory.
+#: Rows whose codes are summed together: intermediate arrays take memory.
 ROWS_TOGETHER = 16_384
 #: Bytes of work that matching pursuit may take on the device at once.
 PURSUIT_BYTES = 4 << 30
@@ -71,7 +71,7 @@ class DeviceData(Data):
 
 
 class DeviceSums(UsageSums):
-    """Sums on the host; the counts stay on the device until somebody asks for them."""
+    """Sums on the host; the counts stay on the device until they are asked for."""
 
     count_on_device: Tensor
 
@@ -82,33 +82,18 @@ class DeviceSums(UsageSums):
         n_classes, n_atoms = count.shape
         ends = np.cumsum([n_atoms, n_classes, n_atoms, n_classes])
         uses, n_strengths, energies, *both = np.split(small.cpu().numpy(), ends)
-        vars(self).update(
-            count_on_device=count,
-            uses=uses.astype(np.int64),
-            n_strengths=n_strengths.astype(np.int64),
-            energy=energies,
-            strength_square=both[0],
-            residual_square=both[1],
-        )
+        whole = {"uses": uses.astype(np.int64), "n_strengths": n_strengths.astype(np.int64)}
+        sums = {"energy": energies, "strength_square": both[0], "residual_square": both[1]}
+        vars(self).update(whole, **sums, count_on_device=count)
 
     @cached_property
     def count(self) -> NDArray[np.int64]:
-        """Rows of the class that use the atom."""
-        count: NDArray[np.int64] = self.count_on_device.long().cpu().numpy()
-        return count
+        return self.count_on_device.long().cpu().numpy()
 
 
 @dataclass(frozen=True)
 class TorchBackend(HostBackend):
-    """Chains on one device.
-
-    Attributes
-    ----------
-    n_threads : int
-        Of the little that is left to the host.
-    device : str
-        A device of PyTorch: "cuda", "cuda:1"; "cpu" runs the kernels in Triton's interpreter.
-    """
+    """Chains on one device of PyTorch: "cuda", "cuda:1"; "cpu" is for Triton's interpreter."""
 
     has_lasso: ClassVar[bool] = False
     works_elsewhere = True
@@ -158,7 +143,6 @@ class TorchBackend(HostBackend):
         return codes[:, self.put(kept)].contiguous()
 
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
-        """Give the calls inside a stream of their own, so that chains overlap."""
         return _lane(self.device, alone) if self.device.startswith("cuda") else nullcontext()
 
     def _here(self) -> AbstractContextManager[Any]:
@@ -182,35 +166,19 @@ class TorchBackend(HostBackend):
         window = SHORT_WINDOW if len(codes) >= MANY_ROWS else LONG_WINDOW
         changes = codes.new_empty(len(codes), window)
         births = self.put(parameters.births)
-        strength_precision = self.put(parameters.strength_precision)
-        noise_precision = self.put(parameters.noise_precision)
+        by_class = (parameters.strength_precision, parameters.noise_precision)
+        precisions = [self.put(array) for array in by_class]
         with exact_products():
             gram = atoms @ atoms.T
             matches = residual @ atoms.T
             for first in range(0, n_atoms, window):
                 kernels.sweep_window[(len(codes),)](
-                    *key,
-                    number,
-                    matches,
-                    codes,
-                    changes,
-                    gram,
-                    births,
-                    data.class_on_device,
-                    parameters.selection_logit,
-                    strength_precision,
-                    noise_precision,
-                    square,
-                    n_atoms,
-                    first,
-                    data.offset,
-                    USAGE=int(Site.USAGE),
-                    STRENGTH=int(Site.STRENGTH),
-                    PRIOR=int(Site.PRIOR_STRENGTH),
-                    PAPER=scan == "paper",
-                    WINDOW=window,
+                    *key, number, matches, codes, changes, gram, births, data.class_on_device,
+                    parameters.selection_logit, *precisions, square, n_atoms, first, data.offset,
+                    USAGE=int(Site.USAGE), STRENGTH=int(Site.STRENGTH),
+                    PRIOR=int(Site.PRIOR_STRENGTH), PAPER=scan == "paper", WINDOW=window,
                     num_warps=kernels.n_warps(window),
-                )
+                )  # fmt: skip
                 behind = first + window
                 if behind < n_atoms:
                     matches[:, behind:].addmm_(changes, gram[first:behind, behind:], alpha=-1)
@@ -304,19 +272,10 @@ class TorchBackend(HostBackend):
         n_classes, n_atoms = data.n_classes, len(births)
         logit = torch.empty(n_classes, n_atoms, dtype=torch.float64, device=self.device)
         kernels.draw_selection[(n_classes, triton.cdiv(n_atoms, DRAW_BLOCK))](
-            *key,
-            number,
-            self.put(data.first_row),
-            self.put(births),
-            self._count(sums),
-            self.put(data.n_rows),
-            self.put(np.array([priors.beta_a, priors.beta_b])),
-            logit,
-            n_atoms,
-            SITE_A=int(Site.SELECTION),
-            SITE_B=int(Site.NOT_SELECTION),
-            BLOCK=DRAW_BLOCK,
-        )
+            *key, number, self.put(data.first_row), self.put(births), self._count(sums),
+            self.put(data.n_rows), self.put(np.array([priors.beta_a, priors.beta_b])), logit,
+            n_atoms, SITE_A=int(Site.SELECTION), SITE_B=int(Site.NOT_SELECTION), BLOCK=DRAW_BLOCK,
+        )  # fmt: skip
         return logit
 
     def log_large_terms(
@@ -335,7 +294,7 @@ class TorchBackend(HostBackend):
         here = getattr(sums, "count_on_device", None)
         return self.put(sums.count) if here is None else here
 
-    # ------------------------------------------------------------------------- what is published
+    # -------------------------------------------------------------------- published atoms and codes
 
     def pursue(
         self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
@@ -365,12 +324,7 @@ class TorchBackend(HostBackend):
         return self.to_host(solved if few_atoms else codes.T @ solved)
 
     def _dense(
-        self,
-        row_start: NDArray[Any],
-        atom: NDArray[Any],
-        strength: Floats,
-        n_atoms: int,
-        dtype: torch.dtype,
+        self, row_start: Any, atom: Any, strength: Any, n_atoms: int, dtype: torch.dtype
     ) -> Tensor:
         """Put sparse codes on the device as a dense array."""
         n_rows = len(row_start) - 1
@@ -413,9 +367,9 @@ def inverse_lower_blocks(precision: Tensor) -> Tensor:
 
 
 def _diagonal_blocks(precision: Tensor) -> Tensor:
-    """Blocks (n_blocks, ATOM_BLOCK + 1, ATOM_BLOCK) along the diagonal; the last row is no part.
+    """Blocks (n_blocks, ATOM_BLOCK + 1, ATOM_BLOCK) along the diagonal; the last row is padding.
 
-    With that row squares along the diagonals of all blocks are evenly apart in memory. The last
+    With that row, squares along the diagonals of all blocks are evenly apart in memory. The last
     block ends in ones on the diagonal.
     """
     n, size = len(precision), ATOM_BLOCK
@@ -454,16 +408,9 @@ def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
     squares = torch.empty(n_tiles, n_rows, dtype=torch.float64, device=X.device)
     block, n_warps = kernels.block_and_warps(min(len(atoms), FEATURE_TILE))
     kernels.subtract_codes[(n_rows, n_tiles)](
-        codes,
-        atoms,
-        left,
-        squares,
-        len(atoms),
-        n_features,
-        BLOCK_ATOMS=block,
-        BLOCK_FEATURES=max(width, 16),
-        num_warps=n_warps,
-    )
+        codes, atoms, left, squares, len(atoms), n_features,
+        BLOCK_ATOMS=block, BLOCK_FEATURES=max(width, 16), num_warps=n_warps,
+    )  # fmt: skip
     return left, squares.sum(dim=0)
 
 
@@ -488,15 +435,12 @@ class _Lanes:
 
     @contextmanager
     def take(self, alone: bool) -> Iterator[Any]:
-        """Lend a stream; they are lent again, since what PyTorch caches belongs to one."""
+        """Lend a stream; streams are lent again, since PyTorch caches memory per stream."""
         with self._changed:
             self._n_alone += alone
         try:
             with self._changed:
-                if alone:
-                    self._changed.wait_for(lambda: self._n_taken == 0)
-                else:
-                    self._changed.wait_for(lambda: self._n_alone == 0)
+                self._changed.wait_for(lambda: (self._n_taken if alone else self._n_alone) == 0)
                 stream = self._idle.pop() if self._idle else torch.cuda.Stream(self._device)
                 self._n_taken += 1
             try:
@@ -528,7 +472,7 @@ def _lane(device: str, alone: bool) -> Iterator[None]:
             with torch.cuda.stream(stream):
                 yield
         except torch.cuda.OutOfMemoryError as error:
-            # What this work took is still held by the error, and free once it is handled.
+            # The error still holds the memory of this work, which is free once it is handled.
             free, total = torch.cuda.mem_get_info(device)
             free += torch.cuda.memory_reserved(device) - before
             raise DeviceMemoryError(
@@ -570,23 +514,12 @@ def exact_products() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class DevicePursuit:
-    """Codes of some rows along their greedy paths.
-
-    Attributes
-    ----------
-    lengths : tuple of int
-        Lengths of the path that were asked for.
-    order : Tensor of shape (n_rows, n_nonzero), int32
-        Atoms in the order in which they were chosen.
-    n_chosen : Tensor of shape (n_rows,)
-    coefficients : Tensor of shape (n_lengths, n_rows, n_nonzero)
-        Of the chosen atoms, for each length.
-    """
+    """Codes of some rows along their greedy paths, for each length that was asked for."""
 
     lengths: tuple[int, ...]
-    order: Tensor
-    n_chosen: Tensor
-    coefficients: Tensor
+    order: Tensor  # (n_rows, n_nonzero), int32: atoms in the order in which they were chosen
+    n_chosen: Tensor  # (n_rows,)
+    coefficients: Tensor  # (n_lengths, n_rows, n_nonzero), of the chosen atoms
 
     def codes(self, which: Sequence[int], n_atoms: int) -> Tensor:
         """Dense codes (n_rows, n_atoms) on the device: the mean over path lengths."""
@@ -611,16 +544,16 @@ class DevicePursuit:
 
 
 def pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Selection
 ) -> DevicePursuit:
     """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
     row_bytes = max(lengths) * (len(atoms) + max(lengths)) * X.element_size()
     n_rows = max(PURSUIT_BYTES // row_bytes, 1)
-    parts = [_pursue(X[:0], atoms, gram, lengths, selection)]
+    parts = [_pursue(X[:0], atoms, gram, lengths, rule)]
     first = 0
     while first < len(X):
         try:
-            parts.append(_pursue(X[first : first + n_rows], atoms, gram, lengths, selection))
+            parts.append(_pursue(X[first : first + n_rows], atoms, gram, lengths, rule))
             first += n_rows
         except torch.cuda.OutOfMemoryError:
             if n_rows == 1:
@@ -635,7 +568,7 @@ def pursue(
 
 
 def _pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Selection
 ) -> DevicePursuit:
     n_rows, n_atoms, n_nonzero = len(X), len(atoms), max(lengths)
     order = X.new_zeros(n_rows, n_nonzero, dtype=torch.int32)
@@ -652,23 +585,11 @@ def _pursue(
     block, n_warps = kernels.block_and_warps(n_atoms)
     dtype = torch.finfo(X.dtype)
     kernels.pursue_rows[(n_rows,)](
-        correlations,
-        X.square().sum(dim=1),
-        gram,
-        gram.diagonal().contiguous(),
-        X.new_empty(n_rows, n_nonzero, n_atoms),
-        order,
-        weights,
-        factor,
-        n_chosen,
-        n_atoms,
-        n_nonzero,
-        DEPENDENCE[dtype.dtype],
-        NOISE * dtype.eps * X.shape[1] ** 0.5,
-        FORWARD=selection == "forward",
-        BLOCK=block,
-        num_warps=n_warps,
-    )
+        correlations, X.square().sum(dim=1), gram, gram.diagonal().contiguous(),
+        X.new_empty(n_rows, n_nonzero, n_atoms), order, weights, factor, n_chosen, n_atoms,
+        n_nonzero, DEPENDENCE[dtype.dtype], NOISE * dtype.eps * X.shape[1] ** 0.5,
+        FORWARD=rule == "forward", BLOCK=block, num_warps=n_warps,
+    )  # fmt: skip
     for found, n in zip(coefficients, lengths, strict=True):
         upper = factor[:, :n, :n].transpose(1, 2)
         solved = torch.linalg.solve_triangular(upper, weights[:, :n, None], upper=True)

@@ -1,6 +1,6 @@
 """Kernels of the GPU backend in Triton: draws by address, the sweep, and matching pursuit.
 
-One program a row throughout. The scan over a row's atoms (eqs. 9 and 10) is the sequential one,
+One program per row throughout. The scan over a row's atoms (eqs. 9 and 10) is the sequential one,
 with look-ahead: a window of atoms lies in registers, all of them are compared with their draws at
 once, the first whose state may change is updated, its row of the Gram matrix is subtracted from
 the matches behind it, and the comparison is made again. Atoms between two such events stay unused
@@ -204,7 +204,7 @@ def sweep_window(
         precision = prior + noise * wide_norm
         offset = logit_pi + 0.5 * tl.log(prior / precision)
         gain = 0.5 * noise * noise / precision
-    threshold = (threshold - offset).to(dtype)  # what is left is a product to compare with
+    threshold = (threshold - offset).to(dtype)  # the rest is a product to compare with
     gain = gain.to(dtype)
     square = tl.load(residual_square + i)
     code = before
@@ -296,7 +296,7 @@ def pursue_rows(
     left = norm_square  # of an atom, off the chosen ones
     free = inside & (norm_square > 0.0)
     own = directions + i * n_nonzero * n_atoms
-    nothing = noise * noise * tl.load(row_squares + i)  # what is left is rounding
+    nothing = noise * noise * tl.load(row_squares + i)  # a smaller score is rounding
     step = 0
     going = tl.max(free.to(tl.int32), axis=0) > 0
     while (step < n_nonzero) & going:

@@ -59,7 +59,7 @@ class AtomPosterior(NamedTuple):
 
 
 class Arrays(Protocol):
-    """Where arrays live: what a prior asks of a backend."""
+    """Where arrays live: a prior asks this of a backend."""
 
     def put(self, array: NDArray[Any]) -> Any:
         """Put a NumPy array where the backend's arrays live."""
@@ -149,9 +149,9 @@ class IsotropicPrior(Record):
 
 @dataclass(frozen=True)
 class JointPrior(Record):
-    """Atoms that depend on each other: what earlier rows say of them, with the first prior.
+    """Prior of atoms that depend on each other: the posterior that earlier rows led to.
 
-    The joint form is what makes a posterior usable as the next prior without loss.
+    The joint form makes a posterior usable as the next prior without loss.
 
     Attributes
     ----------

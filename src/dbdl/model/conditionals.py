@@ -2,7 +2,7 @@
 
 Each function returns the parameters of a distribution; nothing is drawn here. Rows are samples.
 Two scalars stand for the data in eqs. 9 and 10: ``match``, the inner product of the atom with
-what the other atoms leave of the sample (the paper's phi_k' x_{i phi_k}, from eq. 7), and
+the part of the sample that the other atoms leave (the paper's phi_k' x_{i phi_k}, from eq. 7), and
 ``norm_square``, the squared norm of the atom.
 """
 
@@ -40,7 +40,7 @@ class Gamma(NamedTuple):
 
 
 def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
-    """What the other atoms leave of a sample (eq. 7): x - code @ atoms + code[k] atoms[k]."""
+    """Part of a sample that the other atoms leave (eq. 7): x - code @ atoms + code[k] atoms[k]."""
     left: Floats = x - code @ atoms + code[k] * atoms[k]
     return left
 

@@ -46,7 +46,7 @@ def log_joint(
     """Log joint density of data, codes and parameters.
 
     With earlier rows (``priors.seen``), it includes their usage, strengths and residuals, as they
-    were; what those rows say of the atoms is in the prior of the atoms.
+    were; the prior of the atoms holds the rest of what they say.
 
     The strengths of unused atoms are integrated out; the density of a selection probability is
     taken with respect to its logit, where it is bounded.

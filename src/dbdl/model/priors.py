@@ -33,8 +33,8 @@ class Priors(Record):
         Prior of the atoms [mu_ko = 0, Lambda_ko = lambda_ko I].
     seen : SeenSums or None
         Sums over earlier rows whose codes are held. They turn the priors of selection
-        probabilities and precisions into the posteriors that those rows led to: what is drawn is
-        drawn given all rows. (What they say of the atoms is in ``atoms``.)
+        probabilities and precisions into the posteriors that those rows led to, so that draws are
+        given all rows. (For the atoms, ``atoms`` is that posterior.)
     """
 
     usage_a: Positive

@@ -127,7 +127,7 @@ class Parameters(ArrayRecord):
 
 @dataclass(frozen=True)
 class State:
-    """State of a chain: what the next step needs and nothing else.
+    """State of a chain: all that the next step needs.
 
     ``codes`` belong to the backend that made them: `Codes` on this machine, handles elsewhere.
     """

@@ -43,7 +43,7 @@ def publish(
     """Posterior mean of the atoms given the last codes, scaled to unit norm.
 
     The paper averages several draws of the atoms; their average tends to the posterior mean,
-    which is what is taken with ``n_draws=0``.
+    which ``n_draws=0`` takes.
     """
     now = state.parameters
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
