@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,25 +25,6 @@ __all__ = [
 ]
 
 
-def make_torch(n_threads: int = 1, device: str = "cuda") -> Backend:
-    """Return the backend of a GPU; ValueError says what stands in the way."""
-    if (problem := _gpu_problem(device)) is not None:
-        raise ValueError(f"device={device!r} cannot be used: {problem}")
-    from dbdl.backends.torch_gpu import TorchBackend
-
-    return TorchBackend(n_threads, device=device)
-
-
-#: Every backend by name, made from a number of threads; ValueError where it cannot run here. The
-#: tests walk this table and hold each backend to the reference.
-BACKENDS: dict[str, Callable[..., Backend]] = {
-    "reference": ReferenceBackend,
-    "numba": NumbaBackend,
-    "sharded": ShardedBackend,
-    "torch": make_torch,
-}
-
-
 def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None = None) -> Backend:
     """Return the backend of a device.
 
@@ -58,8 +40,9 @@ def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None 
     """
     on_cluster, device = _split(device)
     if engine is None:
-        return NumbaBackend(n_threads) if on_cluster else _backend_here(device, n_threads)
-    inner = _backend_here(device, n_threads) if engine.is_here else _backend_of_workers(device)
+        return NumbaBackend(n_threads) if on_cluster else _backend(device, n_threads)
+    here = engine.is_here
+    inner = _backend(device, n_threads if here else 1, here)
     return ShardedBackend(n_threads, inner=inner, engine=engine)
 
 
@@ -101,21 +84,19 @@ def _current_client() -> Any:
         return None
 
 
-def _backend_here(device: str, n_threads: int) -> Backend:
+def _backend(device: str, n_threads: int = 1, here: bool = True) -> Backend:
+    """Return the backend of a device in this process, or of a worker, which is not looked at."""
+    problem_of = _gpu_problem if here else _name_problem
     if device == "auto":
-        device = "cuda" if _gpu_problem("cuda") is None else "cpu"
-    return NumbaBackend(n_threads) if device == "cpu" else make_torch(n_threads, device)
-
-
-def _backend_of_workers(device: str) -> Backend:
-    """Return the backend of a cluster's workers, whose devices cannot be seen from here."""
-    if device in ("cpu", "auto"):
-        return NumbaBackend()
-    if (problem := _name_problem(device)) is not None:
-        raise ValueError(f"device={device!r} of the workers cannot be used: {problem}")
+        device = "cuda" if here and _gpu_problem("cuda") is None else "cpu"
+    if device == "cpu":
+        return NumbaBackend(n_threads)
+    if (problem := problem_of(device)) is not None:
+        whose = "" if here else " of the workers"
+        raise ValueError(f"device={device!r}{whose} cannot be used: {problem}")
     from dbdl.backends.torch_gpu import TorchBackend
 
-    return TorchBackend(1, device=device)
+    return TorchBackend(n_threads, device=device)
 
 
 def _name_problem(device: str) -> str | None:
@@ -142,3 +123,13 @@ def _gpu_problem(device: str) -> str | None:
     if number >= torch.cuda.device_count():
         return f"there are {torch.cuda.device_count()} GPUs, counted from 0"
     return None
+
+
+#: Every backend by name, made from a number of threads; ValueError where it cannot run here. The
+#: tests walk this table and hold each backend to the reference.
+BACKENDS: dict[str, Callable[..., Backend]] = {
+    "reference": ReferenceBackend,
+    "numba": NumbaBackend,
+    "sharded": ShardedBackend,
+    "torch": partial(_backend, "cuda"),
+}

@@ -2,8 +2,8 @@
 
 The model's mathematics and the sampler know nothing of how rows are stored or walked. They ask a
 backend to place the data, to start and sweep the codes, and to hand back sums over samples
-(`RowVerbs`); and to draw and publish the global parameters (`AtomVerbs`). A GPU or a cluster fits behind
-the same verbs. Each verb is documented here, once.
+(`RowVerbs`); and to draw and publish the global parameters (`AtomVerbs`). A GPU or a cluster fits
+behind the same verbs. Each verb is documented here, once.
 """
 
 from __future__ import annotations

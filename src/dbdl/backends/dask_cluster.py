@@ -24,7 +24,7 @@ from distributed.client import FutureCancelledError
 
 from dbdl._processor import processor_kind
 from dbdl.backends.base import Backend, Data
-from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while, open_part
+from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while
 from dbdl.rows import LazyRows, Preparation
 
 logger = logging.getLogger("dbdl")
@@ -86,7 +86,7 @@ class DaskEngine:
         elif isinstance(source, np.ndarray):
             raw = source[part.rows]
         else:
-            return self.run(open_part, inner, part)
+            return self.run(Part.open, part, inner)
         # the rows travel as an argument of their own
         no_rows: Any = np.empty((0, source.shape[1]), dtype=source.dtype)
         return self.run(_fill, inner, replace(part, source=no_rows), raw, prepare)

@@ -39,8 +39,8 @@ ATOM_BLOCK = 192
 FEATURE_TILE = 750
 FEATURES_OF_A_DRAW = 2
 #: Share of pairs of atoms that meet in a row up to which the atoms are drawn by sparse sums (at 0.2
-#: products are as fast). One task has `SPARSE_TILE` numbers, to stay near the second level cache, but
-#: no fewer than `LEAST_SPARSE_WIDTH` features.
+#: products are as fast). One task has so many numbers that they stay near the second level cache,
+#: but no fewer than `LEAST_SPARSE_WIDTH` features.
 SPARSE_SHARE = 0.15
 SPARSE_TILE = 2**18
 LEAST_SPARSE_WIDTH = 32

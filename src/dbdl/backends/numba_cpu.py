@@ -52,8 +52,7 @@ class NumbaBackend(HostBackend):
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         gram = gram_matrix(atoms, self.n_threads)
         pursuit = encode(data.X, atoms, gram, (n_nonzero,), "forward", None, self.n_threads)
-        codes = pursuit.to_csr([0], len(atoms))
-        return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
+        return Codes.from_sparse(pursuit.to_csr([0], len(atoms)))
 
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan

@@ -248,7 +248,8 @@ class ShardedBackend(HostBackend):
             self._run(_sweep, part, own, shared, (key, number), scan)
             for part, own in zip(data.parts, codes, strict=True)
         )
-        return swept, self._total(data, lambda i: self.engine.run(_sums, swept[i]))
+        sums = operator.attrgetter("sums")
+        return swept, self._total(data, lambda i: self.engine.run(sums, swept[i]))
 
     def usage(self, data: Any, codes: Any, parameters: Parameters) -> UsageSums:
         shared = self.engine.share(parameters)
@@ -293,11 +294,6 @@ class ShardedBackend(HostBackend):
 # ----------------------------------------------------------------- work done where the rows are
 
 
-def open_part(inner: Backend, part: Part | Data) -> Data:
-    """Rows of a part where its backend wants them."""
-    return part.open(inner)
-
-
 def _square(inner: Backend, part: Part | Data, block_rows: int) -> float:
     return sum_of_squares(inner.to_host(part.open(inner).X), block_rows)
 
@@ -322,10 +318,6 @@ def _sweep(
     data, own, now = _there(inner, part, codes, parameters)
     swept, sums = inner.sweep(*address, data, own, now, scan)
     return SweptCodes(**vars(inner.codes_to_host(swept)), sums=_plain(sums))
-
-
-def _sums(codes: SweptCodes) -> UsageSums:
-    return codes.sums
 
 
 def _usage(inner: Backend, part: Part | Data, codes: Codes, parameters: Parameters) -> UsageSums:

@@ -39,9 +39,7 @@ def sweep_row(
     code : ndarray of shape (n_atoms,)
         Current code; zero where the atom is not used.
     atoms : ndarray of shape (n_atoms, n_features)
-    selection_logit : ndarray of shape (n_atoms,)
-        Of the sample's class.
-    strength_precision, noise_precision : float
+    selection_logit, strength_precision, noise_precision : ndarray of shape (n_atoms,), float, float
         Of the sample's class.
     scan : {"paper", "collapsed"}
         Usage given the strength (unused strengths drawn from their prior first), or with the

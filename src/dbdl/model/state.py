@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from dbdl.model.record import ArrayRecord
 from dbdl.model.trust import Array, Atoms, of_rows, reals, whole
@@ -52,17 +53,19 @@ class Codes(ArrayRecord):
 
     def to_dense(self, n_atoms: int) -> Floats:
         """Return the codes as a dense array (n_samples, n_atoms): for small problems and tests."""
-        dense = np.zeros((self.n_samples, n_atoms), dtype=self.strength.dtype)
-        rows = np.repeat(np.arange(self.n_samples), np.diff(self.row_start))
-        dense[rows, self.atom] = self.strength
+        parts = (self.strength, self.atom, self.row_start)
+        dense: Floats = csr_matrix(parts, shape=(self.n_samples, n_atoms)).toarray()
         return dense
+
+    @staticmethod
+    def from_sparse(codes: csr_matrix) -> Codes:
+        """Codes that list the entries of a sparse matrix (n_samples, n_atoms)."""
+        return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
 
     @staticmethod
     def from_dense(dense: Floats) -> Codes:
         """Codes that list the non-zero entries of ``dense`` (n_samples, n_atoms)."""
-        rows, atoms = np.nonzero(dense)
-        row_start = np.concatenate([[0], np.cumsum((dense != 0).sum(axis=1))]).astype(np.int64)
-        return Codes(row_start, atoms.astype(np.int32), dense[rows, atoms])
+        return Codes.from_sparse(csr_matrix(dense))
 
     @staticmethod
     def stacked(parts: Sequence[Codes]) -> Codes:
