@@ -176,7 +176,7 @@ def test_terms_of_a_marginal_prior_follow_from_those_of_the_whole():
     prior = Model().absorb(NumbaBackend(), 0, N_ROWS).atoms
     fresh = prior.keep(np.array([0, 3, 4]))
     assert "terms" not in vars(fresh)
-    assert prior.terms.log_determinant == pytest.approx(np.linalg.slogdet(prior.precision)[1])
+    assert prior.terms[0] == pytest.approx(np.linalg.slogdet(prior.precision)[1])
     np.testing.assert_allclose(prior.keep(np.array([0, 3, 4])).terms, fresh.terms, rtol=1e-9)
 
 

@@ -16,7 +16,7 @@ from geweke import (
     z_scores,
 )
 
-from dbdl.backends import reference
+from dbdl.backends import host, reference
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
 from dbdl.draws import make_key
@@ -196,7 +196,7 @@ ERRORS = {
         "strength_posterior",
         strength_with_half_the_variance,
     ),
-    "unused rows miscounted": (conditionals, "selection_posterior", all_rows_as_unused),
+    "unused rows miscounted": (host, "selection_posterior", all_rows_as_unused),
 }
 
 
@@ -236,12 +236,12 @@ def test_a_wrong_sum_of_the_batch_that_the_prior_came_from_would_show(field, fac
 
 
 def test_counting_unused_strengths_without_drawing_them_would_show(monkeypatch):
-    draw = gibbs._draw_gammas
+    draw = gibbs.gammas
 
     def without_unused(key, site, *rest):
         return 0.0 if site == gibbs.Site.INACTIVE_STRENGTHS else draw(key, site, *rest)
 
-    monkeypatch.setattr(gibbs, "_draw_gammas", without_unused)
+    monkeypatch.setattr(gibbs, "gammas", without_unused)
     found = scores(
         Options("collapsed", strengths_counted="all"), NumbaBackend(), seed=5, n_steps=1_000
     )
