@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
@@ -31,11 +31,11 @@ from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.journal import FitMemory, FitSizes, Identity, Journal, open_journal
+from dbdl.learn.journal import Choice, FitMemory, FitSizes, Identity, Journal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import Member
-from dbdl.learn.online import OnlineState, begin
-from dbdl.learn.pilots import PILOT_SWEEPS
+from dbdl.learn.online import OnlineState, begin, later_sweeps
+from dbdl.learn.pilots import PILOT_SWEEPS, Candidates
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
@@ -107,7 +107,7 @@ class DictionaryEstimator(
                 )
         if "_memory" in vars(self):
             self._check_attributes(Scope(), "_memory")
-        self._publish(self.chains_)
+        self._stack(self.chains_)
 
     # ------------------------------------------------------------------------------------- rows
 
@@ -155,7 +155,7 @@ class DictionaryEstimator(
             n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **model.get_params()
         )
 
-    def _problem(
+    def _pose(
         self,
         X: Any,
         class_of_row: NDArray[np.int64],
@@ -164,14 +164,14 @@ class DictionaryEstimator(
         n_chains: int = 1,
         seed: int | None = None,
     ) -> tuple[Problem, Crew]:
-        """What is learned from rows, and who does it; compiles the kernels first."""
-        settings, seed = self._chain_settings(), self._seed() if seed is None else seed
+        """The problem of learning from rows, and who works on it."""
+        seed = self._seed() if seed is None else seed
         engine = make_engine(X, self.device)
         if engine is not None:
             X = engine.arrange(X)
+        settings = self._chain_settings()
         problem = Problem(X, class_of_row, n_classes, settings, labels, n_chains, seed)
-        crew = Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
-        return problem, crew
+        return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""
@@ -199,34 +199,44 @@ class DictionaryEstimator(
 
     @contextmanager
     def _journal(
-        self,
-        problem: Problem,
-        coders: Sequence[Coder],
-        n_pilots: int,
-        *,
-        kept: bool = True,
-        sweeps: Callable[[int], int] = int,
+        self, problem: Problem, candidates: Candidates
     ) -> Iterator[tuple[Problem, Journal]]:
-        """Open the journal of a fit, and the problem with the seed of the fit that it resumes.
-
-        ``sweeps`` gives the number of sweeps that a chain with so many in its settings is run for.
-        """
+        """Open the journal of a fit, and give the problem the seed of the fit that it resumes."""
         progress = FitProgress(self, self.verbose)
         journal = Journal(progress.tell)
-        if kept and (self.checkpoint is not None or self.warm_start):
-            journal = self._open_journal(problem, progress)
-            problem = replace(problem, seed=journal.identity.seed)  # type: ignore[attr-defined]
-        if not self.device.startswith("cuda"):
-            rows: Any = problem.X
-            compile_kernels(rows.dtype, coders)
+        if self.checkpoint is not None or self.warm_start:
+            journal, seed = self._open_journal(problem, progress)
+            problem = replace(problem, seed=seed)
         if not journal.is_ahead:
-            n_sweeps, n_pilots = self.n_sweeps, n_pilots if journal.choice is None else 0
-            pilot_sweeps = sweeps(min(n_sweeps, PILOT_SWEEPS))
-            progress.begin(n_pilots, pilot_sweeps, problem.n_chains, sweeps(n_sweeps))
+            self._compile(problem, candidates)
+            n_pilots = candidates.n_pilots(problem) if journal.choice is None else 0
+            n_sweeps = self.n_sweeps
+            progress.begin(n_pilots, min(n_sweeps, PILOT_SWEEPS), problem.n_chains, n_sweeps)
         yield problem, journal
         progress.end()
 
-    def _open_journal(self, problem: Problem, progress: FitProgress) -> Journal:
+    @contextmanager
+    def _journal_of_batch(
+        self, problem: Problem, candidates: Candidates, first: bool, pilots: bool = False
+    ) -> Iterator[Journal]:
+        """Open the journal of a batch, which only tells."""
+        progress = FitProgress(self, self.verbose)
+        self._compile(problem, candidates)
+        sweeps = int if first else later_sweeps
+        n_pilots = candidates.n_pilots(problem) if pilots else 0
+        pilot_sweeps = sweeps(min(self.n_sweeps, PILOT_SWEEPS))
+        progress.begin(n_pilots, pilot_sweeps, problem.n_chains, sweeps(self.n_sweeps))
+        yield Journal(progress.tell)
+        progress.end()
+
+    def _compile(self, problem: Problem, candidates: Candidates) -> None:
+        """Compile the kernels, and say so, when this is the first fit of such rows."""
+        X: Any = problem.X
+        if not self.device.startswith("cuda"):
+            compile_kernels(X.dtype, candidates.coders)
+
+    def _open_journal(self, problem: Problem, progress: FitProgress) -> tuple[Journal, int]:
+        """Open a journal that keeps, with what earlier fits kept, and their seed."""
         memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
         if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
             self._warn(
@@ -251,7 +261,7 @@ class DictionaryEstimator(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
                 "already: they stay as they are. Use warm_start=False to start again."
             )
-        return journal
+        return journal, journal.identity.seed
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, UserWarning, stacklevel=9)
@@ -276,20 +286,30 @@ class DictionaryEstimator(
 
     # ------------------------------------------------------------------------ the fitted estimator
 
-    def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays: those of the chains, stacked along the atom axis."""
+    def _publish(
+        self,
+        members: list[Member],
+        choice: Choice,
+        *,
+        memory: FitMemory | None = None,
+        online: OnlineState | None = None,
+    ) -> Self:
+        """Set all that is fitted, and what a later call may continue from."""
+        self.coder_ = choice.coder
+        self._stack(members)
+        for name, value in (("_memory", memory), ("online_", online)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+        return self
+
+    def _stack(self, chains: list[Member]) -> None:
+        """Set the arrays that follow from the chains: theirs, stacked along the atom axis."""
         self.chains_ = chains
         self.atoms_ = np.concatenate([chain.atoms for chain in chains])
         self.components_ = self.atoms_
         self.n_atoms_ = len(self.atoms_)
         self._n_features_out = self.n_atoms_
-
-    def _remember(self, memory: FitMemory | None = None, online: OnlineState | None = None) -> None:
-        """Remember the chains' last states or the sums of all batches, for a later call."""
-        for name, value in (("_memory", memory), ("online_", online)):
-            self.__dict__.pop(name, None)
-            if value is not None:
-                setattr(self, name, value)
 
     def _backend(self) -> Backend:
         return make_backend(self.device, resolve_n_jobs(self.n_jobs))

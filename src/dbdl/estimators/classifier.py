@@ -24,17 +24,10 @@ from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import HeldOutChoice
-from dbdl.learn.journal import Choice, Journal
+from dbdl.learn.journal import Choice
 from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import (
-    LEAST_SCORED,
-    choose_for_batch,
-    in_order,
-    later_sweeps,
-    learn_batch,
-    take_batch,
-)
-from dbdl.learn.pilots import choose, pilots_of
+from dbdl.learn.online import choose_for_batch, in_order, learn_batch, needs_pilots, take_batch
+from dbdl.learn.pilots import Candidates, choose
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
@@ -298,25 +291,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        rows, class_of_row = self._rows_and_classes(X, y)
-        problem, crew = self._classify(rows, class_of_row, len(self.classes_), self.n_chains)
-        if crew.engine is not None and self.classifier in ("recoded", "joint"):
-            raise ValueError(
-                f"classifier={self.classifier!r} needs all rows in memory; for rows that are read "
-                "in parts or live on a cluster use 'ridge' or 'gibbs'"
-            )
-        coders, weights = self._coders(self.n_features_in_), self._label_weights()
-        n_pilots = self._n_pilots(problem, coders, weights)
-        with self._journal(problem, coders, n_pilots) as (problem, journal):
+        problem, crew = self._problem(*self._rows_and_classes(X, y))
+        candidates = self._candidates()
+        with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
-            choice = self._choose(problem, coders, weights, crew, journal)
-            problem = problem.with_label_weight(choice.label_weight)
-            members = learn_members(problem, choice.coder, crew, journal)
-        self._use(choice)
-        self._publish(members)
-        self._remember(memory=journal.memory())
-        return self
+            choice = choose(problem, candidates, crew, journal)
+            members = learn_members(problem, choice, crew, journal)
+        return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -362,26 +344,22 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         known = np.empty(0, labels.dtype) if first else self.classes_
         all_classes = known_classes(known, labels, classes)
         state, batch = take_batch(before, rows, labels)
-        n_chains = self.n_chains if first else len(before.chains)
-        problem, crew = self._classify(
-            batch.data.X, batch.data.class_of_row, len(state.labels), n_chains, state.seed
-        )
-        new_classes = len(before.labels) < len(state.labels)
-        coders, weights = self._coders(self.n_features_in_), self._label_weights()
-        if not first and self.classifier == "recoded":  # label atoms are for one coder
-            coders = [self.coder_]
-        few = batch.data.n_samples < LEAST_SCORED
-        silent = not new_classes or (few and not first) or len(state.labels) == 1
-        n_pilots = 0 if silent else self._n_pilots(problem, coders, weights)
-        sweeps = int if first else later_sweeps
-        with self._journal(problem, coders, n_pilots, kept=False, sweeps=sweeps) as (_, journal):
+        data, known_labels = batch.data, len(before.labels)
+        problem, crew = self._problem(data.X, data.class_of_row, len(state.labels), state.seed)
+        if not first:
+            problem = replace(problem, n_chains=len(before.chains))
+        candidates = self._candidates(first)
+        pilots = needs_pilots(before, state, batch)
+        with self._journal_of_batch(problem, candidates, first, pilots) as journal:
             if first:
-                choice = self._choose(problem, coders, weights, crew, journal)
+                choice = choose(problem, candidates, crew, journal)
             else:
-                place = None if new_classes else np.searchsorted(self.classes_, state.labels)
+                place = None
+                if known_labels == len(state.labels):
+                    place = np.searchsorted(self.classes_, state.labels)
                 choice = choose_for_batch(
-                    Choice(self.coder_, self.temperature_, weights[0], self.held_out_),
-                    self.chains_, state, batch, problem, coders, place, self.forgetting, crew,
+                    Choice(self.coder_, self.temperature_, 1.0, self.held_out_),
+                    self.chains_, state, batch, problem, candidates, place, self.forgetting, crew,
                     journal,
                 )  # fmt: skip
             state, members = learn_batch(
@@ -390,14 +368,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.classes_ = all_classes
         place, priors = np.searchsorted(all_classes, state.labels), state.chains[0].priors
         never = priors.beta_a / (priors.beta_a + priors.beta_b)
-        self._use(choice)
-        self._publish([in_order(m, place, len(all_classes), never) for m in members])
-        self._remember(online=state)
-        return self
+        members = [in_order(m, place, len(all_classes), never) for m in members]
+        return self._publish(members, choice, online=state)
 
-    def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays."""
-        super()._publish(chains)
+    def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
+        """Set all that is fitted."""
+        self.temperature_, self.held_out_ = choice.temperature, choice.held_out
+        return super()._publish(members, choice, **remembered)
+
+    def _stack(self, chains: list[Member]) -> None:
+        """Set the arrays that follow from the chains."""
+        super()._stack(chains)
         self.selection_probability_ = np.hstack([m.selection_probability for m in chains])
         label_atoms = np.concatenate([m.label_atoms for m in chains]) / len(chains)
         if len(self.classes_) == 2:
@@ -413,50 +394,35 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
-    def _classify(
+    def _problem(
         self,
         X: Any,
         class_of_row: NDArray[np.int64],
-        n_classes: int,
-        n_chains: int,
+        n_classes: int | None = None,
         seed: int | None = None,
     ) -> tuple[Problem, Crew]:
-        """The problem of learning from labelled rows, and who does it."""
+        """The problem of learning from labelled rows, and who works on it."""
         kind: Any = self.classifier
+        n_classes = len(self.classes_) if n_classes is None else n_classes
         labels = LabelSettings(kind, self.penalty)
-        return self._problem(X, class_of_row, n_classes, labels, n_chains, seed)
+        problem, crew = self._pose(X, class_of_row, n_classes, labels, self.n_chains, seed)
+        if crew.engine is not None and kind in ("recoded", "joint"):
+            raise ValueError(
+                f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
+                "live on a cluster use 'ridge' or 'gibbs'"
+            )
+        return problem, crew
 
-    def _label_weights(self) -> tuple[float, ...]:
-        """Return the weights of joint labels that may be chosen."""
-        if self.classifier != "joint":
-            return (1.0,)
-        return LABEL_WEIGHTS if self.label_weight == "auto" else (float(self.label_weight),)
-
-    def _n_pilots(self, problem: Problem, coders: Sequence[Coder], weights: Sequence[float]) -> int:
-        """Number of pilot chains: none where they have nothing to say."""
-        if not self.calibrate and len(coders) == len(weights) == 1:
-            return 0
-        return len(weights) * len(pilots_of(problem))
-
-    def _choose(
-        self,
-        problem: Problem,
-        coders: Sequence[Coder],
-        weights: Sequence[float],
-        crew: Crew,
-        journal: Journal,
-    ) -> Choice:
-        """Choose on held-out rows what is left to them, and fit the temperature."""
-        if problem.n_classes == 1 or not self._n_pilots(problem, coders, weights):
-            return Choice.of(coders, None, weights[0])
-        choice = choose(problem, coders, weights, crew, journal)
-        return choice if self.calibrate else replace(choice, temperature=1.0)
-
-    def _use(self, choice: Choice) -> None:
-        """Set the coder and the temperature in use."""
-        self.coder_, self.temperature_, self.held_out_ = (
-            choice.coder, choice.temperature, choice.held_out,
-        )  # fmt: skip
+    def _candidates(self, first: bool = True) -> Candidates:
+        """Return what held-out rows may choose from."""
+        coders = self._coders(self.n_features_in_)
+        if not first and self.classifier == "recoded":  # label atoms are for one coder
+            coders = [self.coder_]
+        weights: tuple[float, ...] = (1.0,)
+        if self.classifier == "joint":
+            auto = self.label_weight == "auto"
+            weights = LABEL_WEIGHTS if auto else (float(self.label_weight),)
+        return Candidates(coders, weights, self.calibrate)
 
     @by_blocks
     @single_threaded_blas()

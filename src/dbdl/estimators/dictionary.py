@@ -17,8 +17,10 @@ from dbdl.coding import FAMILIES, Coder
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._whole import whole_or_not_at_all
+from dbdl.learn.journal import Choice
 from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import later_sweeps, learn_batch, take_batch
+from dbdl.learn.online import learn_batch, take_batch
+from dbdl.learn.pilots import Candidates, choose
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
 from dbdl.model.trust import Scope
@@ -135,14 +137,14 @@ random_state, verbose
         """
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
-        problem, crew = self._describe(rows)
-        with self._journal(problem, self._any_coder(), 0) as (problem, journal):
+        problem, crew = self._problem(rows)
+        candidates = self._candidates()
+        with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
-            members = learn_members(problem, None, crew, journal)
-        self._publish(members)
-        self._remember(memory=journal.memory())
-        return self
+            choice = choose(problem, candidates, crew, journal)
+            members = learn_members(problem, choice, crew, journal)
+        return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -171,36 +173,38 @@ random_state, verbose
         rows = self._rows(in_memory(X), reset=first)
         self._check_not_all_zero(rows)
         state, batch = take_batch(before, rows, np.zeros(len(rows), dtype=np.int64))
-        problem, crew = self._describe(batch.data.X, state.seed)
-        coders, sweeps = self._any_coder(), int if first else later_sweeps
-        with self._journal(problem, coders, 0, kept=False, sweeps=sweeps) as (_, journal):
+        problem, crew = self._problem(batch.data.X, state.seed)
+        candidates = self._candidates()
+        with self._journal_of_batch(problem, candidates, first) as journal:
+            choice = choose(problem, candidates, crew, journal)
             state, members = learn_batch(
-                state, batch, problem, coders[0], self.forgetting, crew, journal
+                state, batch, problem, choice.coder, self.forgetting, crew, journal
             )
-        self._publish(members)
-        self._remember(online=state)
-        return self
+        return self._publish(members, choice, online=state)
 
-    def _describe(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
-        """The problem of learning from rows without labels, and who does it."""
+    def _problem(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
+        """The problem of learning from rows without labels, and who works on it."""
         one_class = np.zeros(X.shape[0], dtype=np.int64)
-        return self._problem(X, one_class, 1, LabelSettings("none"), seed=seed)
+        return self._pose(X, one_class, 1, LabelSettings("none"), seed=seed)
 
-    def _any_coder(self) -> list[Coder]:
-        """Return a coder of the family; the chain decides its number of non-zeros."""
-        return self._coders(self.n_features_in_)[:1]
+    def _candidates(self) -> Candidates:
+        """Return one coder of the family; the chain decides its number of non-zeros."""
+        return Candidates(self._coders(self.n_features_in_)[:1], calibrate=False)
 
     def _check_fitted(self, scope: Scope) -> None:
         """Check the chain: one class, and no labels."""
         scope.sizes.update(n_classes=1, n_labels=0)
         super()._check_fitted(scope)
 
-    def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays, and the coder."""
-        super()._publish(chains)
+    def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
+        """Set all that is fitted; the chain decides the number of non-zeros, unless it is given."""
+        if self.n_nonzero == "auto" and not isinstance(self.coder, Coder):
+            used = max(1, round(float(members[0].trace.mean_nonzero[-1])))
+            choice = replace(choice, coder=replace(choice.coder, n_nonzero=used))
+        return super()._publish(members, choice, **remembered)
+
+    def _stack(self, chains: list[Member]) -> None:
+        """Set the arrays that follow from the chain."""
+        super()._stack(chains)
         self.selection_probability_ = chains[0].selection_probability[0]
         self.trace_ = chains[0].trace
-        self.coder_ = self._any_coder()[0]
-        if self.n_nonzero == "auto" and not isinstance(self.coder, Coder):
-            used = max(1, round(float(self.trace_.mean_nonzero[-1])))
-            self.coder_ = replace(self.coder_, n_nonzero=used)

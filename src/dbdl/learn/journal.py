@@ -90,6 +90,11 @@ class Choice(Record):
             return cls(fewest, 1.0, label_weight, None)
         return cls(held_out.coder, 1.0 / held_out.sharpness, label_weight, held_out)
 
+    def loss(self) -> float:
+        """Log-loss of the held-out rows; infinite where there were none."""
+        held_out = self.held_out
+        return np.inf if held_out is None else float(held_out.log_loss[held_out.best])
+
 
 class MemberJournal(ChainJournal):
     """Follows one chain of an ensemble; this one keeps nothing.

@@ -16,7 +16,7 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import CodePrior, Coder, PreparedAtoms, encode_each
 from dbdl.draws import Key
 from dbdl.learn.chain import LearnedChain, learn_chain
-from dbdl.learn.journal import Journal
+from dbdl.learn.journal import Choice, Journal
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.learn.problem import Problem
 from dbdl.model.record import Record
@@ -71,16 +71,15 @@ def score_rows(
     return scores
 
 
-def learn_members(
-    problem: Problem, coder: Coder | None, crew: Crew, journal: Journal
-) -> list[Member]:
+def learn_members(problem: Problem, choice: Choice, crew: Crew, journal: Journal) -> list[Member]:
     """Learn the chains, which differ by their seeds, side by side; some may be resumed."""
-    work = partial(learn_member, problem, coder, journal)
+    problem = problem.with_label_weight(choice.label_weight)
+    work = partial(learn_member, problem, choice.coder, journal)
     return crew.map(work, range(problem.n_chains))
 
 
 def learn_member(
-    problem: Problem, coder: Coder | None, journal: Journal, number: int, backend: Backend
+    problem: Problem, coder: Coder, journal: Journal, number: int, backend: Backend
 ) -> Member:
     """Learn one chain and its label atoms, unless the journal has them already."""
     own = journal.chain(number)
@@ -142,7 +141,7 @@ class LabelledChain:
         """The atoms with what coders need of them."""
         return PreparedAtoms(self.dictionary.atoms, code_prior(self.chain, self.dictionary))
 
-    def label_atoms(self, coders: Sequence[Coder | None]) -> list[NDArray[np.float64]]:
+    def label_atoms(self, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
         """Label atoms for each coder; they depend on it only where rows are coded anew."""
         labels = self.problem.labels
         if labels.kind == "recoded":
@@ -162,7 +161,7 @@ class LabelledChain:
             )
         return [found] * len(coders)
 
-    def _recoded(self, coders: Sequence[Any]) -> list[NDArray[np.float64]]:
+    def _recoded(self, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
         problem = self.problem
         return [
             ridge_label_atoms(

@@ -32,7 +32,14 @@ from dbdl.learn.chain import (
 from dbdl.learn.held_out import HeldOutChoice, choose_coder
 from dbdl.learn.journal import Choice, Journal
 from dbdl.learn.members import Member, code_prior, publish_member, score_rows
-from dbdl.learn.pilots import PILOT_ROWS, Pilot, pilot_settings, pilots_of, score_left_out_rows
+from dbdl.learn.pilots import (
+    PILOT_ROWS,
+    Candidates,
+    Pilot,
+    pilot_settings,
+    pilots_of,
+    score_left_out_rows,
+)
 from dbdl.learn.problem import Problem
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.record import Record
@@ -515,13 +522,19 @@ def in_order(member: Member, place: NDArray[np.intp], n_classes: int, never: flo
 # ------------------------------------------------------------------------- choice of the coder
 
 
+def needs_pilots(before: OnlineState, state: OnlineState, batch: Batch) -> bool:
+    """Whether a batch has rows that pilot chains leave out: the first, and one with new classes."""
+    enough = not before.chains or batch.data.n_samples >= LEAST_SCORED
+    return enough and len(before.labels) < len(state.labels)
+
+
 def choose_for_batch(
     before: Choice,
     members: Sequence[Member],
     state: OnlineState,
     batch: Batch,
     problem: Problem,
-    coders: Sequence[Coder],
+    candidates: Candidates,
     place: NDArray[np.intp] | None,
     forgetting: float,
     crew: Crew,
@@ -533,15 +546,18 @@ def choose_for_batch(
     of the state in ``place[c]``. With new classes ``place`` is None, and rows are left out by pilot
     chains. Where there are too few rows, the choice before stays.
     """
-    data = batch.data
-    if data.n_samples < LEAST_SCORED:
+    data, coders = batch.data, candidates.coders
+    if data.n_samples < LEAST_SCORED or (len(coders) == 1 and not candidates.calibrate):
         found = None
     elif place is None:
         found = _choose_on_left_out_rows(state, batch, problem, coders, forgetting, crew, journal)
     else:
         found = _choose_on_new_rows(members, data.X, place[data.class_of_row], coders, crew)
     pooled = pool(before.held_out, found)
-    return before if pooled is None else Choice.of(coders, pooled)
+    if pooled is None:
+        return before
+    choice = Choice.of(coders, pooled)
+    return choice if candidates.calibrate else replace(choice, temperature=1.0)
 
 
 def _choose_on_new_rows(

@@ -20,7 +20,7 @@ from dbdl.backends import Backend
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, PreparedAtoms, encode_each
 from dbdl.draws import make_key
-from dbdl.learn.held_out import Fold, HeldOutChoice, Scores, choose_coder, stratified_folds
+from dbdl.learn.held_out import Fold, Scores, choose_coder, stratified_folds
 from dbdl.learn.journal import Choice, Journal
 from dbdl.learn.members import learn_with_labels
 from dbdl.learn.problem import Problem
@@ -67,43 +67,59 @@ def _folds(problem: Problem) -> list[Fold]:
     return list(islice(folds, None if few else FOLDS_OF_MANY_ROWS))
 
 
-def choose(
-    problem: Problem,
-    coders: Sequence[Coder],
-    weights: Sequence[float],
-    crew: Crew,
-    journal: Journal,
-) -> Choice:
+@dataclass(frozen=True)
+class Candidates:
+    """Everything that held-out rows may choose from.
+
+    Attributes
+    ----------
+    coders : sequence of Coder
+    label_weights : sequence of float
+        Weights of labels that are learned jointly with the atoms.
+    calibrate : bool
+        Whether the temperature is fitted.
+    """
+
+    coders: Sequence[Coder]
+    label_weights: Sequence[float] = (1.0,)
+    calibrate: bool = True
+
+    def n_pilots(self, problem: Problem) -> int:
+        """Number of pilot chains: none where there is nothing to find out."""
+        is_open = self.calibrate or len(self.coders) > 1 or len(self.label_weights) > 1
+        if problem.n_classes == 1 or not is_open:
+            return 0
+        return len(self.label_weights) * len(pilots_of(problem))
+
+
+def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journal) -> Choice:
     """Choose coder, temperature and weight of the labels on rows that no pilot chain saw."""
     if journal.choice is not None:
         return journal.choice
+    choices = []
     if isinstance(problem.X, LazyRows):
         problem = replace(problem, X=problem.X.remember(_pilot_rows(problem)))
-    found = [
-        _try_coders(problem.with_label_weight(weight), coders, crew, journal, number)
-        for number, weight in enumerate(weights)
-    ]
-    losses = [np.inf if one is None else one.log_loss[one.best] for one in found]
-    best = int(np.argmin(losses))
-    choice = Choice.of(coders, found[best], weights[best])
-    journal.keep_choice(choice)
-    return choice
+    n_pilots = candidates.n_pilots(problem) // len(candidates.label_weights)
+    for number, weight in enumerate(candidates.label_weights):
+        weighted = pilot_settings(problem.with_label_weight(weight))
+        learn = partial(_learn_pilot, weighted, candidates.coders)
+        pilots = pilots_of(problem)[:n_pilots]
+        scored = score_left_out_rows(
+            problem, pilots, candidates.coders, learn, crew, journal, number * n_pilots
+        )
+        held_out = None if scored is None else choose_coder(candidates.coders, *scored)
+        choices.append(Choice.of(candidates.coders, held_out, weight))
+    best = min(choices, key=Choice.loss)
+    if not candidates.calibrate:
+        best = replace(best, temperature=1.0)
+    journal.keep_choice(best)
+    return best
 
 
 def pilot_settings(problem: Problem) -> Problem:
     """Return the problem with the sweeps of pilot chains."""
     n_sweeps = min(problem.settings.n_sweeps, PILOT_SWEEPS)
     return replace(problem, settings=replace(problem.settings, n_sweeps=n_sweeps))
-
-
-def _try_coders(
-    problem: Problem, coders: Sequence[Coder], crew: Crew, journal: Journal, round_number: int
-) -> HeldOutChoice | None:
-    pilots = pilots_of(problem)
-    first = round_number * len(pilots)
-    learn = partial(_learn_pilot, pilot_settings(problem), coders)
-    scored = score_left_out_rows(problem, pilots, coders, learn, crew, journal, first)
-    return None if scored is None else choose_coder(coders, *scored)
 
 
 def _learn_pilot(
