@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -31,7 +30,8 @@ from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.journal import Choice, FitMemory, FitSizes, Identity, Journal, open_journal
+from dbdl.learn.checkpoints import Choice, Identity
+from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import Member
 from dbdl.learn.online import OnlineState, begin, later_sweeps
@@ -148,12 +148,10 @@ class DictionaryEstimator(
 
     # ------------------------------------------------------- the problem, the crew, the journal
 
-    def _chain_settings(self) -> ChainSettings:
+    def _model_settings(self) -> dict[str, Any]:
         model = ModelSettings() if self.model is None else self.model
         model._validate_params()
-        return ChainSettings(
-            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **model.get_params()
-        )
+        return model.get_params()
 
     def _pose(
         self,
@@ -169,7 +167,9 @@ class DictionaryEstimator(
         engine = make_engine(X, self.device)
         if engine is not None:
             X = engine.arrange(X)
-        settings = self._chain_settings()
+        settings = ChainSettings(
+            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
+        )
         problem = Problem(X, class_of_row, n_classes, settings, labels, n_chains, seed)
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
@@ -203,10 +203,10 @@ class DictionaryEstimator(
     ) -> Iterator[tuple[Problem, Journal]]:
         """Open the journal of a fit, and give the problem the seed of the fit that it resumes."""
         progress = FitProgress(self, self.verbose)
-        journal = Journal(progress.tell)
+        journal: Any = Journal(progress.tell)
         if self.checkpoint is not None or self.warm_start:
-            journal, seed = self._open_journal(problem, progress)
-            problem = replace(problem, seed=seed)
+            journal = self._open_journal(problem, progress)
+            problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
             n_pilots = candidates.n_pilots(problem) if journal.choice is None else 0
@@ -235,19 +235,19 @@ class DictionaryEstimator(
         if not self.device.startswith("cuda"):
             compile_kernels(X.dtype, candidates.coders)
 
-    def _open_journal(self, problem: Problem, progress: FitProgress) -> tuple[Journal, int]:
-        """Open a journal that keeps, with what earlier fits kept, and their seed."""
+    def _open_journal(self, problem: Problem, progress: FitProgress) -> KeptJournal:
+        """Open a journal that keeps, with what earlier fits kept."""
         memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
         if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
             self._warn(
                 "warm_start=True, but the fit before kept no states of its chains to resume from: "
                 "it had warm_start=False. Learning from the start."
             )
-        model = {f"model__{name}": v for name, v in problem.settings.get_params().items()}
+        model = {f"model__{name}": v for name, v in self._model_settings().items()}
         parameters = self.get_params(deep=False) | model | {"model": None}
         journal = open_journal(
+            problem,
             Identity.of(type(self).__name__, parameters, problem),
-            FitSizes.of(problem),
             progress.tell,
             seed_given=isinstance(self.random_state, Integral),
             memory=memory,
@@ -261,7 +261,7 @@ class DictionaryEstimator(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
                 "already: they stay as they are. Use warm_start=False to start again."
             )
-        return journal, journal.identity.seed
+        return journal
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, UserWarning, stacklevel=9)

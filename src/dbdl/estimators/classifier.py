@@ -23,8 +23,8 @@ from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
+from dbdl.learn.checkpoints import Choice
 from dbdl.learn.held_out import HeldOutChoice
-from dbdl.learn.journal import Choice
 from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import choose_for_batch, in_order, learn_batch, needs_pilots, take_batch
 from dbdl.learn.pilots import Candidates, choose

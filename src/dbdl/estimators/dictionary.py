@@ -17,7 +17,7 @@ from dbdl.coding import FAMILIES, Coder
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.journal import Choice
+from dbdl.learn.checkpoints import Choice
 from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import learn_batch, take_batch
 from dbdl.learn.pilots import Candidates, choose

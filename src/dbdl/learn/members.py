@@ -16,7 +16,8 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import CodePrior, Coder, PreparedAtoms, encode_each
 from dbdl.draws import Key
 from dbdl.learn.chain import LearnedChain, learn_chain
-from dbdl.learn.journal import Choice, Journal
+from dbdl.learn.checkpoints import Choice
+from dbdl.learn.journal import Journal
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.learn.problem import Problem
 from dbdl.model.record import Record

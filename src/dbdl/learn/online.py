@@ -29,8 +29,9 @@ from dbdl.learn.chain import (
     end_chain,
     learn_chain,
 )
+from dbdl.learn.checkpoints import Choice
 from dbdl.learn.held_out import HeldOutChoice, choose_coder
-from dbdl.learn.journal import Choice, Journal
+from dbdl.learn.journal import Journal
 from dbdl.learn.members import Member, code_prior, publish_member, score_rows
 from dbdl.learn.pilots import (
     PILOT_ROWS,

@@ -20,8 +20,9 @@ from dbdl.backends import Backend
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, PreparedAtoms, encode_each
 from dbdl.draws import make_key
+from dbdl.learn.checkpoints import Choice
 from dbdl.learn.held_out import Fold, Scores, choose_coder, stratified_folds
-from dbdl.learn.journal import Choice, Journal
+from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_with_labels
 from dbdl.learn.problem import Problem
 from dbdl.rows.lazy import LazyRows
