@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,9 @@ from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 
+#: Packages whose frames stand between an estimator and its user.
+INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
+
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
@@ -58,6 +62,16 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
+
+
+def warn_caller(message: str) -> None:
+    """Warn at the line of the user's that called an estimator, behind all decorators."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in INNER_PACKAGES:
+            break
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 class DictionaryEstimator(
@@ -189,11 +203,9 @@ class DictionaryEstimator(
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
         if self.n_nonzero <= n_features:
             return int(self.n_nonzero)
-        warnings.warn(
+        warn_caller(
             f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; {n_features} "
-            "is used. Set n_nonzero to at most the number of features, or to 'auto'.",
-            UserWarning,
-            stacklevel=4,
+            "is used. Set n_nonzero to at most the number of features, or to 'auto'."
         )
         return n_features
 
@@ -239,7 +251,7 @@ class DictionaryEstimator(
         """Open a journal that keeps, with what earlier fits kept."""
         memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
         if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
-            self._warn(
+            warn_caller(
                 "warm_start=True, but the fit before kept no states of its chains to resume from: "
                 "it had warm_start=False. Learning from the start."
             )
@@ -257,14 +269,11 @@ class DictionaryEstimator(
             pilot_sweeps=PILOT_SWEEPS,
         )
         if journal.is_ahead:
-            self._warn(
+            warn_caller(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
                 "already: they stay as they are. Use warm_start=False to start again."
             )
         return journal
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, UserWarning, stacklevel=9)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -277,7 +286,7 @@ class DictionaryEstimator(
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):
-            self._warn(
+            warn_caller(
                 f"this {type(self).__name__} was fitted by fit, which keeps no sums of its rows: "
                 "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
                 "fit does."
