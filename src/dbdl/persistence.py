@@ -32,6 +32,7 @@ from dbdl.model.trust import RecordError
 
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
 TRUSTED_ROOMS = (
+    "dbdl.coding.",
     "dbdl.estimators.",
     "dbdl.features.",
     "dbdl.learn.",

@@ -62,7 +62,7 @@ import sys
 from chain_problem import rows_and_classes
 from dbdl.coding.omp import omp
 X, _ = rows_and_classes(20_000, 8)
-sys.stdout.buffer.write(omp(X, X[:40], 8, selection="forward").data.tobytes())
+sys.stdout.buffer.write(omp(X, X[:40], 8, rule="forward").data.tobytes())
 """
 
 

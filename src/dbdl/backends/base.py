@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._threads import block_slices
-from dbdl.coding.omp import Selection
+from dbdl.coding.coder import Paths, PreparedAtoms
+from dbdl.coding.omp import Rule
 from dbdl.draws import Key
 from dbdl.model.atom_priors import Arrays, AtomPosterior
 from dbdl.model.codes import Scan
@@ -28,6 +29,9 @@ from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
 Births = NDArray[np.int64]
+
+#: Chains that share a GPU or a cluster: while one waits for the host, the others use it.
+LANES_OF_A_DEVICE = 5
 
 ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was made."
 
@@ -90,13 +94,6 @@ class Data(ArrayRecord):
     def row_weight(self, class_weight: Any) -> Any:
         """Weight of each row in a sum (n_samples,): a weight per row would be multiplied here."""
         return class_weight[self.class_of_row]
-
-
-class Paths(Protocol):
-    """Greedy paths of rows."""
-
-    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
-        """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
 
 
 class RowVerbs(Protocol):
@@ -171,16 +168,16 @@ class AtomVerbs(Arrays, Protocol):
 class Backend(RowVerbs, AtomVerbs, Protocol):
     """All verbs, and those over published atoms and codes."""
 
-    #: Whether the lasso's path is followed where the rest is done.
-    has_lasso: ClassVar[bool]
+    #: "cpu" or "cuda".
+    device_kind: ClassVar[str]
 
     @property
     def n_threads(self) -> int:
         """Number of threads that the backend uses."""
 
     @property
-    def works_elsewhere(self) -> bool:
-        """Whether the work is done on a device or a cluster, which several chains keep busy."""
+    def n_lanes(self) -> int:
+        """Number of chains that are learned at the same time."""
 
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         """Give the calls inside a lane of their own, so that chains overlap.
@@ -188,15 +185,8 @@ class Backend(RowVerbs, AtomVerbs, Protocol):
         ``alone`` waits for the lanes that others have taken, and has others wait.
         """
 
-    def pursue(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
-    ) -> Paths:
+    def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
         """Greedy paths of new rows over published atoms, as `dbdl.coding.omp.encode`."""
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        """Codes of new rows, for each number of non-zeros, as `dbdl.coding.lasso.lasso`."""
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float

@@ -23,8 +23,9 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from dbdl._processor import processor_kind
-from dbdl.backends.base import Backend, Data
+from dbdl.backends.base import LANES_OF_A_DEVICE, Backend, Data
 from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while
+from dbdl.model.statistics import SUM_ROWS
 from dbdl.rows import LazyRows, Preparation
 
 logger = logging.getLogger("dbdl")
@@ -61,6 +62,13 @@ class DaskEngine:
     client: Client
     lost_after: float = LOST_AFTER
     _held: dict[Any, Future] = field(default_factory=dict, repr=False, compare=False)
+
+    def n_lanes(self, inner: Backend) -> int:
+        return LANES_OF_A_DEVICE
+
+    def arrange(self, rows: Any) -> Any:
+        """Return rows in partitions of whole blocks."""
+        return rows if _collection(rows) is None else aligned(rows, SUM_ROWS)
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut as the chunks of a collection are, or into a few parts for each thread."""
@@ -210,7 +218,7 @@ def n_parts(n_threads: int) -> int:
 def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
     """Return rows of a collection in chunks of whole blocks, with a word if they were not."""
     collection = rows.collection
-    if collection is None or not (np.cumsum(collection.chunks[0])[:-1] % block_rows).any():
+    if not (np.cumsum(collection.chunks[0])[:-1] % block_rows).any():
         return rows
     n_chunks, n_blocks = collection.numblocks[0], -(-len(rows) // block_rows)
     height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))

@@ -22,8 +22,8 @@ from dbdl._compile import CONTRACTED, inlined, kernel
 from dbdl._products import block_product
 from dbdl._threads import block_slices, even_slices, run_blocks
 from dbdl.backends.base import Births, Data, in_memory, label_rows, number_rows, sum_of_squares
-from dbdl.coding.lasso import lasso
-from dbdl.coding.omp import Selection, encode, gram_matrix
+from dbdl.coding.coder import Paths, PreparedAtoms
+from dbdl.coding.omp import Rule, encode
 from dbdl.draws import Key, Site, fill_normals, logit_betas
 from dbdl.model.atom_priors import AtomPosterior, HostArrays
 from dbdl.model.conditionals import selection_posterior
@@ -65,11 +65,14 @@ class HostBackend(HostArrays):
         Rows summed together, a multiple of 32; results depend on it, by rounding alone.
     """
 
-    has_lasso: ClassVar[bool] = True
-    works_elsewhere = False
+    device_kind: ClassVar[str] = "cpu"
 
     n_threads: int = 1
     block_rows: int = SUM_ROWS
+
+    @property
+    def n_lanes(self) -> int:
+        return self.n_threads  # one chain per thread
 
     # ------------------------------------------------------------------------------- to and fro
 
@@ -164,18 +167,8 @@ class HostBackend(HostArrays):
 
     # -------------------------------------------------------------------- published atoms and codes
 
-    def pursue(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
-    ) -> Any:
-        gram = gram_matrix(atoms, self.n_threads) if gram is None else gram
-        return encode(X, atoms, gram, lengths, rule, None, self.n_threads)
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        if gram is None or gram.dtype != np.float64:  # atoms that are alike need it
-            gram = gram_matrix(atoms.astype(np.float64, copy=False), self.n_threads)
-        return [lasso(X, atoms, gram=gram, n_threads=self.n_threads, n_nonzero=n) for n in lengths]
+    def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
+        return encode(X, atoms.atoms, atoms.gram, lengths, rule, None, self.n_threads)
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float

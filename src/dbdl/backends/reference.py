@@ -31,7 +31,7 @@ class ReferenceBackend(HostBackend):
         return super().place(np.asarray(X, dtype=np.float64), class_of_row)
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
-        return Codes.from_dense(omp(data.X, atoms, n_nonzero, selection="forward").toarray())
+        return Codes.from_dense(omp(data.X, atoms, n_nonzero, rule="forward").toarray())
 
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan

@@ -130,6 +130,12 @@ class Engine(Protocol):
     def is_here(self) -> bool:
         """Whether the parts are worked on in this process."""
 
+    def n_lanes(self, inner: Backend) -> int:
+        """Number of chains that are learned at the same time."""
+
+    def arrange(self, rows: Any) -> Any:
+        """Return rows in the parts in which they will be read."""
+
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Say how rows are cut."""
 
@@ -156,6 +162,12 @@ class InTurn:
     is_here = True
 
     part_bytes: int = PART_BYTES
+
+    def n_lanes(self, inner: Backend) -> int:
+        return inner.n_lanes
+
+    def arrange(self, rows: Any) -> Any:
+        return rows  # they can be cut anywhere
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut into parts of ``part_bytes`` at most, but of one block at least."""
@@ -197,8 +209,8 @@ class ShardedBackend(HostBackend):
     engine: Engine = field(default_factory=InTurn)
 
     @property
-    def works_elsewhere(self) -> bool:  # type: ignore[override]
-        return self.inner.works_elsewhere or not self.engine.is_here
+    def n_lanes(self) -> int:
+        return self.engine.n_lanes(self.inner)
 
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         return self.inner.lane(alone) if self.engine.is_here else nullcontext()

@@ -29,9 +29,17 @@ from torch import Tensor
 
 from dbdl._threads import block_slices
 from dbdl.backends import triton_kernels as kernels
-from dbdl.backends.base import Births, Data, DeviceMemoryError, in_memory, number_rows
+from dbdl.backends.base import (
+    LANES_OF_A_DEVICE,
+    Births,
+    Data,
+    DeviceMemoryError,
+    in_memory,
+    number_rows,
+)
 from dbdl.backends.host import HostBackend
-from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
+from dbdl.coding.coder import PreparedAtoms
+from dbdl.coding.omp import DEPENDENCE, NOISE, Rule
 from dbdl.draws import Key, Site
 from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan
@@ -95,10 +103,13 @@ class DeviceSums(UsageSums):
 class TorchBackend(HostBackend):
     """Chains on one device of PyTorch: "cuda", "cuda:1"; "cpu" is for Triton's interpreter."""
 
-    has_lasso: ClassVar[bool] = False
-    works_elsewhere = True
+    device_kind: ClassVar[str] = "cuda"
 
     device: str = "cuda"
+
+    @property
+    def n_lanes(self) -> int:
+        return max(self.n_threads, LANES_OF_A_DEVICE)
 
     # ------------------------------------------------------------------------------ to and fro
 
@@ -297,10 +308,10 @@ class TorchBackend(HostBackend):
     # -------------------------------------------------------------------- published atoms and codes
 
     def pursue(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], rule: Selection
+        self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule
     ) -> DevicePursuit:
         with self._here(), exact_products():
-            dictionary = self.put(atoms)
+            dictionary = self.put(atoms.atoms)
             return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, rule)
 
     def ridge(
@@ -544,7 +555,7 @@ class DevicePursuit:
 
 
 def pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Rule
 ) -> DevicePursuit:
     """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
     row_bytes = max(lengths) * (len(atoms) + max(lengths)) * X.element_size()
@@ -568,7 +579,7 @@ def pursue(
 
 
 def _pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Rule
 ) -> DevicePursuit:
     n_rows, n_atoms, n_nonzero = len(X), len(atoms), max(lengths)
     order = X.new_zeros(n_rows, n_nonzero, dtype=torch.int32)

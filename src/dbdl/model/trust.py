@@ -321,6 +321,8 @@ def _is_of(hint: Any, value: Any) -> bool:
     kind = _class_of(hint)
     if kind is np.ndarray:
         return type(value) in (np.ndarray, np.memmap)  # joblib may map the arrays of a pickle
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return isinstance(value, kind)  # a family of records, each checked by its own fields
     if kind not in _PLAIN:
         return type(value) is kind
     if not isinstance(value, _PLAIN[kind]) or isinstance(value, bool | np.bool_) != (kind is bool):
