@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -32,7 +32,7 @@ STORED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class Cells(Enum):
-    """What the cells of a column are like, taken together."""
+    """The cells of a column, taken together."""
 
     PLAIN = auto()
     TOO_FEW = auto()  # to say more
@@ -41,7 +41,7 @@ class Cells(Enum):
     NAME_ROWS = auto()  # a different text in every row
 
 
-#: Columns that are like this are no features.
+#: Such columns are not features.
 LEFT_OUT = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
 
 
@@ -51,11 +51,12 @@ def is_unnamed(name: str) -> bool:
 
 
 def look_at_numbers(values: NDArray[Any]) -> Cells:
-    """Say what the numbers (n_rows,) of a column are like."""
+    """Describe the numbers (n_rows,) of a column."""
     if len(values) < FEWEST_ROWS:
         return Cells.TOO_FEW
-    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and _are_whole(values))
-    if not whole:
+    kind = values.dtype.kind
+    # NaN is not equal to itself
+    if kind not in "iuf" or (kind == "f" and not np.array_equal(values, np.floor(values))):
         return Cells.PLAIN
     if (values[1:] > values[:-1]).all() and values[-1] - values[0] == len(values) - 1:
         return Cells.COUNT_ROWS
@@ -63,14 +64,17 @@ def look_at_numbers(values: NDArray[Any]) -> Cells:
 
 
 def look_at_texts(texts: Sequence[str]) -> Cells:
-    """Say what the texts of a column are like; none of them is a number."""
+    """Describe the texts of a column; none of them is a number."""
     if len(texts) < FEWEST_ROWS:
         return Cells.TOO_FEW
     return Cells.NAME_ROWS if all(texts) and len(set(texts)) == len(texts) else Cells.PLAIN
 
 
-def _are_whole(values: NDArray[Any]) -> bool:
-    return np.array_equal(values, np.floor(values))  # NaN is not equal to itself
+def as_texts(values: Iterable[Any]) -> NDArray[Any]:
+    """Return labels as texts; bytes are taken for UTF-8."""
+    return np.array(
+        [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in values]
+    )
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Columns:
 
 
 def columns_by_name(names: Sequence[str]) -> Columns:
-    """Return columns to be found by their names alone, as a user asks for them."""
+    """Return columns to be found only by their names, as a user gives them."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"columns={names!r}: expected a list of names")
     return Columns(tuple(names))
@@ -102,34 +106,22 @@ def columns_by_name(names: Sequence[str]) -> Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are to be chosen from.
-
-    Attributes
-    ----------
-    path : Path
-    n_columns : int
-    names : sequence of str or None
-        None where the table has no header.
-    look : callable
-        Takes the number of a column and gives its `Cells`.
-    index : collection of str
-        Names of columns that the file itself calls an index of its rows.
-    """
+    """A table whose columns are to be chosen from."""
 
     path: Path
     n_columns: int
-    names: Sequence[str] | None
-    look: Callable[[int], Cells]
-    index: Collection[str] = ()
+    names: Sequence[str] | None  # None where the table has no header
+    look: Callable[[int], Cells]  # describes a column by its number
+    index: Collection[str] = ()  # columns that the file itself calls an index of its rows
 
     def __post_init__(self) -> None:
         counts = Counter(self.shown[j] for j in self.data_columns)
-        twice = [name for name, count in counts.items() if count > 1]
-        if twice:
-            raise DataError(
-                f"{self.path}: {counts[twice[0]]} columns have the name {twice[0]!r}, so that none "
-                "of them can be told from the others; give each column a name of its own"
-            )
+        for name, count in counts.most_common(1):
+            if count > 1:
+                raise DataError(
+                    f"{self.path}: {count} columns have the name {name!r}, so that none of them "
+                    "can be told from the others; give each column a name of its own"
+                )
 
     @property
     def shown(self) -> Sequence[str]:
@@ -162,34 +154,28 @@ class Table:
 
 
 def choose_features(table: Table, label: int | None) -> list[int]:
-    """Return the numbers of the columns to learn from; notes say which are left out, and why.
+    """Return the numbers of the columns to learn from, other than that of the label.
 
-    Parameters
-    ----------
-    table : Table
-    label : int or None
-        Number of the column of the labels.
-
-    Returns
-    -------
-    features : list of int
+    Warnings say which columns are left out, and why.
     """
     data = [j for j in table.data_columns if j != label]
     looks = {j: table.look(j) for j in data}
     stored = [j for j in range(table.n_columns) if j not in looks and j != label]
     nameless = [j for j in stored if is_unnamed(table.shown[j])]
     indexes = [j for j in stored if j not in nameless]
-    counting, naming, numbering = (
-        [j for j in data if looks[j] is kind]
-        for kind in (Cells.COUNT_ROWS, Cells.NAME_ROWS, Cells.NUMBER_ROWS)
-    )
     features = [j for j in data if looks[j] not in LEFT_OUT]
     _note(table, "left out", nameless, "a first column without a name holds the names of rows")
     _note(table, "left out", indexes, "stored as the index of the rows")
-    _note(table, "left out", counting, "consecutive whole numbers only number the rows")
-    _note(table, "left out", naming, "a different text in every row, but features are numbers")
-    why = "a different whole number in every row; remove it if it only numbers the rows"
-    _note(table, "used", numbering, why)
+    for kind, done, why in (
+        (Cells.COUNT_ROWS, "left out", "consecutive whole numbers only number the rows"),
+        (Cells.NAME_ROWS, "left out", "a different text in every row, but features are numbers"),
+        (
+            Cells.NUMBER_ROWS,
+            "used",
+            "a different whole number in every row; remove it if it only numbers the rows",
+        ),
+    ):
+        _note(table, done, [j for j in data if looks[j] is kind], why)
     if not features:
         raise DataError(
             f"{table.path} has no column of features: of its columns, {some(table.shown)}, one is "
@@ -266,7 +252,7 @@ def _by_place(table: Table, fitted: str, label: int | None) -> tuple[list[int], 
 
 
 def _fitting(ways: Sequence[str], data: list[int], label: int | None) -> list[str]:
-    """Return those of some ways to read columns that are as long as these columns are many."""
+    """Return those ways to read columns that have a role for each of these columns."""
     unlabelled = (way for way in ways if label is None or "l" not in way)
     return list(dict.fromkeys(way for way in unlabelled if len(way) == len(data)))
 

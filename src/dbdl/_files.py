@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and words for those that cannot be read."""
+"""Files that are written whole or not at all, and words for those that cannot be read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-#: How the name of a file begins that is not whole yet.
+#: Start of the name of a file that is not whole yet.
 UNFINISHED = ".unfinished-"
 #: Characters of a library's message that are passed on.
 LONGEST_REASON = 200
@@ -32,7 +33,7 @@ def checked_path(path: object) -> Path:
     if not name:
         raise ValueError("the path is empty; give the name of a file")
     if "\0" in name:
-        raise ValueError(f"the path {name!r} holds a null byte, which no name of a file can")
+        raise ValueError(f"the path {name!r} holds a null byte, which no file name can")
     return Path(name)
 
 
@@ -65,10 +66,10 @@ def write_atomically(
 ) -> Path:
     """Write a file under a temporary name beside its place, then move it there.
 
-    A reader never sees half a file, and a failed write leaves what was there before. The content
-    is on the disk before the name is, so a machine that loses its power has one or the other. A
-    link stays a link: the file that it leads to is replaced. A file that is replaced passes its
-    permissions on. A pipe or a device (``/dev/null``) is written to as it is.
+    A reader never sees half a file, and a failed write leaves the old file as it was. The content
+    is on the disk before the name is, so after a power cut there is one or the other. A link stays
+    a link: the file that it leads to is replaced. A new file has the permissions of the one that it
+    replaces. A pipe or a device (``/dev/null``) is written to directly.
 
     Parameters
     ----------
@@ -93,7 +94,9 @@ def write_atomically(
     if given.is_dir():
         raise IsADirectoryError(f"{given} is a folder; give the name of a file")
     if given.exists() and not given.is_file():
-        given.write_bytes(_in_memory(content))
+        memory = io.BytesIO()
+        _fill(memory, content)
+        given.write_bytes(memory.getvalue())
         return given
     target = Path(os.path.realpath(given))
     if not target.parent.is_dir():
@@ -107,10 +110,7 @@ def _replace(target: Path, content: bytes | Callable[[BinaryIO], object]) -> Non
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=UNFINISHED)
     try:
         with os.fdopen(handle, "w+b") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content)
+            _fill(file, content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, mode)  # mkstemp makes files that only their owner can read
@@ -129,12 +129,21 @@ def _mode(target: Path) -> int:
         return 0o666 & ~_umask()
 
 
-def _in_memory(content: bytes | Callable[[BinaryIO], object]) -> bytes:
-    if not callable(content):
-        return content
-    file = io.BytesIO()
-    content(file)
-    return file.getvalue()
+def _fill(file: BinaryIO, content: bytes | Callable[[BinaryIO], object]) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content)
+
+
+def remove_stale(folder: Path, seconds: float) -> None:
+    """Remove unfinished files that are older than some seconds: those of processes killed."""
+    for path in folder.glob(f"{UNFINISHED}*"):
+        try:
+            if time.time() - path.stat().st_mtime > seconds:
+                path.unlink()
+        except FileNotFoundError:
+            pass  # another process was faster
 
 
 def reason(error: OSError) -> str:

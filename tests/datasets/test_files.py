@@ -598,7 +598,7 @@ def test_folders_of_classes_without_images_are_refused(tmp_path):
         with pytest.raises(DataError, match="holds no images"):
             load(tmp_path / "pets", labelled=labelled)
     write_classes(tmp_path / "pets", ["cat"], n_images=3)
-    with pytest.warns(UserWarning, match="no images in dog, which is no class then"):
+    with pytest.warns(UserWarning, match="no images in dog, which is not a class then"):
         assert list(load(tmp_path / "pets").classes) == ["cat"]
 
 

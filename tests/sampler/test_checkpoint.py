@@ -17,6 +17,7 @@ from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.state import Codes, Parameters
 from dbdl.sampler.checkpoint import (
+    KIND,
     CheckpointError,
     from_arrays,
     read_archive,
@@ -237,12 +238,12 @@ def test_a_longer_file_is_refused(archive):
 
 def test_another_archive_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3))
-    with pytest.raises(CheckpointError, match="not a checkpoint of dbdl"):
+    with pytest.raises(CheckpointError, match="not a dbdl checkpoint"):
         read_archive(tmp_path / "a.npz")
 
 
 def test_another_format_is_refused(archive, monkeypatch):
-    monkeypatch.setattr("dbdl.sampler.checkpoint.FORMAT", 2)
+    monkeypatch.setitem(KIND, "format", 2)
     with pytest.raises(CheckpointError, match=r"format 1 .* expected format 2"):
         read_archive(archive)
 

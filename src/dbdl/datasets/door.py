@@ -9,11 +9,11 @@ from typing import Any
 
 from dbdl._columns import Columns, columns_by_name
 from dbdl._files import checked_path
+from dbdl.datasets.catalogue import sources
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset
 from dbdl.datasets.digits import read_digits
-from dbdl.datasets.files import TABLES, read_file
-from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
-from dbdl.datasets.source import Options
-from dbdl.datasets.table import sources
+from dbdl.datasets.formats import TABLES, read_file
+from dbdl.datasets.options import Options
 
 
 def load(
@@ -35,7 +35,7 @@ def load(
     ----------
     name_or_path : str or path, default="digits"
         ``"digits"``, a name of `sources`, or a path: an ``.npz``, ``.csv``, ``.parquet`` or
-        ``.mat`` file, or a folder that holds one folder of images a class.
+        ``.mat`` file, or a folder that holds one folder of images per class.
     features : str, optional
         Kind of features: ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``; by default the
         paper's for a data set of `sources`, and pixels for a folder of images.

@@ -1,11 +1,10 @@
-"""Tables: ``.csv`` and ``.parquet``, one row a sample, one column with the labels."""
+"""Tables: ``.csv`` and ``.parquet``, one row per sample, one column with the labels."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,11 @@ from dbdl._columns import (
     some,
 )
 from dbdl._files import reading
-from dbdl.datasets.record import DataError, Dataset, make_dataset
-from dbdl.datasets.source import Options
+from dbdl.datasets.dataset import DataError, Dataset, make_dataset
+from dbdl.datasets.options import Options
 
 DELIMITERS = ",;\t"
-# Rows of a column that are looked at first: nearly all columns show in them what they are.
+# Rows of a column that are looked at first: they describe nearly all columns.
 HEAD = 1000
 
 
@@ -49,10 +48,13 @@ def read_csv(path: Path, options: Options) -> Dataset:
     if not body:
         raise DataError(f"{path} has a header, but no rows")
     n_columns = len(rows[0][1])
-    _check_widths(body, n_columns, path)
-    cells = _TextColumns(body, names, path)
-    table = Table(path, n_columns, names, cells.look)
-    return _dataset(table, options, cells.numbers, cells.labels)
+    for line, cells in body:
+        if len(cells) != n_columns:
+            raise DataError(
+                f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
+            )
+    columns = _TextColumns(body, names, path)
+    return _dataset(Table(path, n_columns, names, columns.look), options, columns)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
@@ -65,47 +67,28 @@ def read_parquet(path: Path, options: Options) -> Dataset:
             "the table as .csv"
         ) from error
     with reading(path, "parquet file"):
-        # as one file: a folder named year=2020 above it is no column of it
+        # as one file: a folder named year=2020 above it is not a column
         found = parquet.ParquetFile(path).read()
         index = index_names(found.schema)
     if found.num_rows == 0 or found.num_columns == 0:
         raise DataError(f"{path} holds an empty table")
     columns = _ArrowColumns(found, path)
     table = Table(path, found.num_columns, found.column_names, columns.look, index)
-    return _dataset(table, options, columns.numbers, columns.labels)
+    return _dataset(table, options, columns)
 
 
-def parse_labels(cells: Sequence[str], path: Path) -> NDArray[Any]:
-    """Labels as whole numbers where all are, else as they are written."""
-    stripped = [cell.strip() for cell in cells]
-    for i, cell in enumerate(stripped):
-        if not cell:
-            raise DataError(f"{path}: sample {i + 1} has no label; fill it in or leave out the row")
-    if not all(map(_is_number, stripped)):
-        return np.array(stripped)
-    try:
-        return np.array([int(cell) for cell in stripped], dtype=np.int64)
-    except (ValueError, OverflowError):  # the record says if they are no labels
-        return np.array([float(cell) for cell in stripped])
-
-
-def _dataset(
-    table: Table,
-    options: Options,
-    numbers: Callable[[int], NDArray[Any]],
-    labels: Callable[[int], NDArray[Any]],
-) -> Dataset:
+def _dataset(table: Table, options: Options, columns: _TextColumns | _ArrowColumns) -> Dataset:
     """Choose columns of a table and read them."""
     features, label = _choose(table, options)
-    names = None if table.names is None else tuple(table.names[j] for j in features)
+    names = table.names
     return make_dataset(
-        np.column_stack([numbers(j) for j in features]),
-        None if label is None else labels(label),
+        np.column_stack([columns.numbers(j) for j in features]),
+        None if label is None else columns.labels(label),
         table.path.stem,
         feature_kind="pixels" if options.image_shape else "features",
         image_shape=options.image_shape,
-        feature_names=names,
-        label_name=None if table.names is None or label is None else table.names[label],
+        feature_names=None if names is None else tuple(names[j] for j in features),
+        label_name=None if names is None or label is None else names[label],
         column_roles=table.roles(features, label),
     )
 
@@ -136,7 +119,7 @@ def _cells(path: Path) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         raise DataError(f"{path} is not a table of text ({error})") from error
     if not rows:
-        raise DataError(f"{path} is empty; expected one row a sample")
+        raise DataError(f"{path} is empty; expected one row per sample")
     return rows
 
 
@@ -174,14 +157,6 @@ def _recur(labels: list[str]) -> bool:
     return bool(counts) and min(counts.values()) > 1 and not any(map(_is_number, counts))
 
 
-def _check_widths(body: list[tuple[int, list[str]]], n_columns: int, path: Path) -> None:
-    for line, cells in body:
-        if len(cells) != n_columns:
-            raise DataError(
-                f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
-            )
-
-
 def _label_number(table: Table, options: Options) -> int | None:
     """Number of the label's column: by name, else the last; None where there need be none."""
     if options.label is None:
@@ -195,22 +170,14 @@ def _label_number(table: Table, options: Options) -> int | None:
 
 @dataclass(frozen=True)
 class _TextColumns:
-    """Columns of a table of text.
+    """Columns of a table of text."""
 
-    Attributes
-    ----------
-    body : list of (int, list of str)
-        Number of the line and its cells, for each row.
-    names : list of str or None
-    path : Path
-    """
-
-    body: list[tuple[int, list[str]]]
+    body: list[tuple[int, list[str]]]  # number of the line and its cells, for each row
     names: list[str] | None
     path: Path
 
     def look(self, j: int) -> Cells:
-        """Say what the cells of a column are like."""
+        """Describe the cells of a column."""
         head = self._look(j, HEAD)
         return head if head is Cells.PLAIN or len(self.body) <= HEAD else self._look(j, None)
 
@@ -235,8 +202,19 @@ class _TextColumns:
         )
 
     def labels(self, j: int) -> NDArray[Any]:
-        """Return the labels in a column."""
-        return parse_labels([cells[j] for _, cells in self.body], self.path)
+        """Return labels as whole numbers where all are, else as they are written."""
+        labels = [cells[j].strip() for _, cells in self.body]
+        if "" in labels:
+            sample = labels.index("") + 1
+            raise DataError(
+                f"{self.path}: sample {sample} has no label; fill it in or leave out the row"
+            )
+        if not all(map(_is_number, labels)):
+            return np.array(labels)
+        try:
+            return np.array([int(label) for label in labels], dtype=np.int64)
+        except (ValueError, OverflowError):  # `make_dataset` says so if they are not labels
+            return np.array([float(label) for label in labels])
 
 
 def _number(cell: str) -> float:
@@ -256,19 +234,13 @@ def _is_number(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class _ArrowColumns:
-    """Columns of an Arrow table.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    path : Path
-    """
+    """Columns of an Arrow table."""
 
     table: Any
     path: Path
 
     def look(self, j: int) -> Cells:
-        """Say what the cells of a column are like."""
+        """Describe the cells of a column."""
         column = self.table.column(j)
         head = look_at_column(column.slice(0, HEAD))
         return head if head is Cells.PLAIN or len(column) <= HEAD else look_at_column(column)

@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 
 from dbdl._columns import some
 from dbdl._files import reading
-from dbdl.datasets import lcksvd_mat
-from dbdl.datasets.images import dataset_of_images, is_image, list_images
-from dbdl.datasets.mat import read_mat
-from dbdl.datasets.record import DataError, DataNotFoundError, Dataset, clean_labels, make_dataset
-from dbdl.datasets.source import Options
+from dbdl.datasets.dataset import (
+    DataError,
+    DataNotFoundError,
+    Dataset,
+    clean_labels,
+    make_dataset,
+)
+from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
+from dbdl.datasets.mat import read_mat, turn_lcksvd
+from dbdl.datasets.options import Options
 from dbdl.datasets.tables import read_csv, read_parquet
 
 # Names that features and labels go under, the plainest first; compared in lower case.
@@ -32,17 +37,7 @@ LABEL_NAMES = ("y", "labels", "label", "target", "targets", "gnd", "class")
 
 
 def read_file(path: Path, options: Options) -> Dataset:
-    """Read a file by its ending, or a folder of images.
-
-    Parameters
-    ----------
-    path : Path
-    options : Options
-
-    Returns
-    -------
-    dataset : Dataset
-    """
+    """Read a file by its ending, or a folder of images."""
     if path.is_dir():
         return read_folder(path, options)
     reader = READERS.get(path.suffix.lower())
@@ -61,63 +56,57 @@ def read_file(path: Path, options: Options) -> Dataset:
     return reader(path, options)
 
 
-def ready_made(name: str) -> Callable[[Path, Options], Dataset]:
-    """Return a reader of files that hold the features of a data set of the table."""
-
-    def read(path: Path, options: Options) -> Dataset:
-        found = read_file(path, options)
-        return replace(found, name=name, feature_kind=options.features or found.feature_kind)
-
-    return read
-
-
-def images_ready_made(
-    name: str, shape: tuple[int, int], *, by_columns: bool = False
-) -> Callable[[Path, Options], Dataset]:
-    """Return a reader of files of pixels; those in the order of columns are turned upright."""
+def pixels_by_columns(height: int, width: int) -> Callable[[Path, Options], Dataset]:
+    """Return a reader of pixels in the order of columns; it turns the images upright."""
+    shape = (height, width)
 
     def read(path: Path, options: Options) -> Dataset:
         if options.image_shape not in (None, shape):
             raise DataError(
-                f"{path} holds images of {shape[0]}×{shape[1]} pixels, not of "
+                f"{path} holds images of {height}×{width} pixels, not of "
                 f"{options.image_shape[0]}×{options.image_shape[1]}"
             )
-        found = replace(ready_made(name)(path, options), image_shape=shape)
-        if not by_columns:
-            return found
-        standing = np.swapaxes(found.X.reshape(-1, shape[1], shape[0]), 1, 2)
-        return replace(found, X=np.ascontiguousarray(standing.reshape(found.X.shape)))
+        found = read_file(path, replace(options, image_shape=shape))
+        upright = np.swapaxes(found.X.reshape(-1, width, height), 1, 2)
+        return replace(found, X=np.ascontiguousarray(upright.reshape(found.X.shape)))
 
     return read
 
 
-def read_folder(folder: Path, options: Options) -> Dataset:
-    """Read a folder that holds one folder of images a class; unlabelled, images as they lie."""
-    paths, labels = list_images(folder)
-    loose = sorted(path for path in folder.iterdir() if is_image(path))
+def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = is_image) -> Dataset:
+    """Read a folder that holds one folder of images per class; unlabelled, images as they lie.
+
+    Parameters
+    ----------
+    folder : Path
+    options : Options
+    keep : callable, default=is_image
+        Takes a path; whether it is an image to read.
+    """
+    paths, labels = list_images(folder, keep)
+    loose = sorted(path for path in folder.iterdir() if keep(path))
+    y: NDArray[Any] | None = labels
     if loose and not options.labelled:
-        y = None
-        paths = sorted([*loose, *paths])
-    elif paths:
-        y = labels
-    elif loose:
+        paths, y = sorted([*loose, *paths]), None
+    elif not paths and loose:
         raise DataError(
             f"{folder} holds images, but no folders of them; put the images of each class in a "
             "folder named after the class"
         )
-    else:
-        raise DataError(f"{folder} holds no images; expected one folder of images a class")
+    elif not paths:
+        raise DataError(f"{folder} holds no images; expected one folder of images per class")
     if y is not None:
         _note_empty_classes(folder, y)
-    kind = Options(**{**options.__dict__, "features": options.features or "pixels"})
-    return dataset_of_images(paths, y, folder, folder.resolve().name, kind)
+    return dataset_of_images(
+        paths, y, folder, replace(options, features=options.features or "pixels")
+    )
 
 
 def _note_empty_classes(folder: Path, y: NDArray[Any]) -> None:
     inner = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     empty = sorted({path.name for path in inner} - set(y))
     if empty:
-        text = f"{folder}: no images in {some(empty)}, which is no class then"
+        text = f"{folder}: no images in {some(empty)}, which is not a class then"
         warnings.warn(text, UserWarning, stacklevel=2)
 
 
@@ -143,16 +132,16 @@ def read_npz(path: Path, options: Options) -> Dataset:
 def read_mat_file(path: Path, options: Options) -> Dataset:
     """Read a MATLAB file: ``featureMat`` and ``labelMat``, ``fea`` and ``gnd``, ``X`` and ``y``."""
     arrays = read_mat(path)
-    if lcksvd_mat.is_lcksvd(arrays) and options.label is None:
-        return lcksvd_mat.to_dataset(arrays, path.stem)
+    if options.label is None:
+        arrays = turn_lcksvd(arrays, path)
     return _dataset_of_arrays(arrays, path, options)
 
 
 def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: Options) -> Dataset:
     by_name = {name.lower(): array for name, array in arrays.items()}
-    details: dict[str, Any] = {"image_shape": options.image_shape or _image_shape(by_name)}
-    if details["image_shape"]:
-        details["feature_kind"] = "pixels"
+    details: dict[str, Any] = {}
+    if shape := options.image_shape or _image_shape(by_name):
+        details = {"image_shape": shape, "feature_kind": "pixels"}
     for names in SPLIT_NAMES:
         if {names[0], names[2]} <= set(by_name):
             return _dataset_of_split(by_name, names, path, details)
@@ -162,10 +151,9 @@ def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: 
             f"{path} has no array X for the features; it holds {_shapes(arrays)}. Save them under "
             "the names X and y"
         )
-    raw = _raw_labels(by_name, arrays, path, options)
-    labels = None
-    if raw is not None:
-        rows, labels = _rows_and_labels(rows, raw, path)
+    labels = _raw_labels(by_name, arrays, path, options)
+    if labels is not None:
+        rows, labels = _rows_and_labels(rows, labels, path)
         labels = _named(labels, by_name.get("classes"))
     groups = by_name.get("groups")
     if groups is not None and len(groups.ravel()) == len(rows):
@@ -207,7 +195,7 @@ def _rows_and_labels(
     if len(rows) != len(found):
         raise DataError(
             f"{path}: the features have the shape {rows.shape}, but there are {len(found)} labels; "
-            "expected one row of features a label"
+            "expected one row of features per label"
         )
     return rows, found
 

@@ -13,15 +13,14 @@ from sklearn.decomposition import PCA
 
 from dbdl._files import reading
 from dbdl.datasets.cache import cached
-from dbdl.datasets.record import DataError, Dataset, make_dataset
-from dbdl.datasets.source import Options
+from dbdl.datasets.dataset import DataError, Dataset, make_dataset
+from dbdl.datasets.options import Options
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
 from dbdl.features.spatial_pyramid import VERSION as PYRAMID_VERSION
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff"})
-IMAGE_FEATURES = ("pixels", "random faces", "spatial pyramid")
 
 # The paper reduces spatial pyramids to this many numbers by PCA.
 N_COMPONENTS = 3000
@@ -32,11 +31,12 @@ BATCH = 256
 # Images of any size become squares of this side, unless all have one size with no more pixels.
 SIDE = 32
 
-_SIFT_SETTINGS = frozenset(DenseSIFT().get_params())
+#: Names that count in the key of the cache, and paths.
+Files = list[tuple[str, Path]]
 
 
 def is_image(path: Path) -> bool:
-    """Whether the name is that of an image; hidden files are none."""
+    """Whether the name is that of an image; hidden files are not images."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
@@ -55,12 +55,7 @@ def list_images(
 
 
 def dataset_of_images(
-    paths: Sequence[Path],
-    y: NDArray[Any] | None,
-    root: Path,
-    name: str,
-    options: Options,
-    defaults: Mapping[str, Mapping[str, Any]] | None = None,
+    paths: Sequence[Path], y: NDArray[Any] | None, folder: Path, options: Options
 ) -> Dataset:
     """Make rows of images by the kind of features asked for.
 
@@ -68,38 +63,32 @@ def dataset_of_images(
     ----------
     paths : sequence of Path
     y : ndarray of shape (n_images,), or None
-    root : Path
-        Folder that the names of the files count from, in the key of the cache.
-    name : str
+    folder : Path
+        Gives the data set its name; in the key of the cache, file names count from here.
     options : Options
         With ``features`` set.
-    defaults : mapping, optional
-        The data set's own parameters of each extractor, by kind of features; those of the
-        options win.
     """
-    if options.features not in IMAGE_FEATURES:
+    name, features = folder.resolve().name, options.features
+    if features not in _EXTRACTORS:
         raise DataError(
-            f"{name}: images have no features {options.features!r}; there are "
-            + ", ".join(map(repr, IMAGE_FEATURES))
+            f"{name}: images have no features {features!r}; there are "
+            + ", ".join(map(repr, _EXTRACTORS))
         )
-    settings = {**(defaults or {}).get(options.features, {}), **options.settings}
-    files = [(path.relative_to(root).as_posix(), path) for path in paths]
-    extract, shape = _EXTRACTORS[options.features], None
-    if options.features == "pixels":
+    shape = None
+    if features == "pixels":
         shape = options.image_shape or _usual_shape(paths)
         options = replace(options, image_shape=shape)
+    files = [(path.relative_to(folder).as_posix(), path) for path in paths]
     try:
-        X = extract(files, settings, options)
+        X = _EXTRACTORS[features](files, dict(options.settings), options)
     except DataError:
         raise
     except ValueError as error:  # an image or a parameter that an extractor refuses
         raise DataError(f"{name}: {error}") from error
-    return make_dataset(X, y, name, feature_kind=options.features, image_shape=shape)
+    return make_dataset(X, y, name, feature_kind=features, image_shape=shape)
 
 
-def _pixels(
-    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
-) -> NDArray[Any]:
+def _pixels(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     if settings:
         raise DataError(
             f"unknown setting {sorted(settings)[0]!r}: pixels have no parameters but image_shape"
@@ -137,9 +126,7 @@ def _shape(path: Path) -> tuple[int, int]:
         return file.size[1], file.size[0]
 
 
-def _random_faces(
-    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
-) -> NDArray[Any]:
+def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     model = _make(RandomFaces, settings)
     paths = [path for _, path in files]
 
@@ -164,13 +151,11 @@ def _batches(paths: list[Path], options: Options) -> Any:
         yield read_pixels(batch, options.image_shape)[1:]
 
 
-def _pyramids(
-    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
-) -> NDArray[Any]:
+def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     paths = [path for _, path in files]
     n_components = _n_components(settings.pop("n_components", "auto"), len(paths))
-    sift = {name: settings.pop(name) for name in _SIFT_SETTINGS & set(settings)}
-    extractor = _make(DenseSIFT, sift)
+    own = set(DenseSIFT().get_params()) & set(settings)
+    extractor = _make(DenseSIFT, {name: settings.pop(name) for name in own})
     model = _make(SpatialPyramid, {**settings, "n_jobs": options.n_jobs})
 
     def compute() -> NDArray[Any]:
@@ -180,8 +165,7 @@ def _pyramids(
         return PCA(n_components, random_state=0).fit_transform(rows)
 
     parameters = {**model.get_params(deep=False), **extractor.get_params()}
-    parameters.pop("extractor")
-    parameters.pop("n_jobs")  # the number of threads does not change what comes out
+    del parameters["extractor"], parameters["n_jobs"]  # threads do not change the result
     recipe = {
         "extractor": "spatial pyramid",
         "version": [SIFT_VERSION, PYRAMID_VERSION],
