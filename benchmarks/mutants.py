@@ -340,8 +340,8 @@ MUTANTS = (
     mutant(
         "own-version-is-too-new",
         "persistence.py",
-        'int(theirs.split(".")[0]) > int(ours',
-        'int(theirs.split(".")[0]) >= int(ours',
+        "_major(theirs) > _major(ours)",
+        "_major(theirs) >= _major(ours)",
         "test_persistence.py",
     ),
     mutant(

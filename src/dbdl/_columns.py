@@ -43,6 +43,17 @@ class Cells(Enum):
 
 #: Such columns are not features.
 LEFT_OUT = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
+#: Notes on columns that are left out, or that perhaps should be.
+UNNAMED_COLUMN = ("left out", "a first column without a name holds the names of rows")
+INDEX_COLUMN = ("left out", "stored as the index of the rows")
+NOTES = {
+    Cells.COUNT_ROWS: ("left out", "consecutive whole numbers only number the rows"),
+    Cells.NAME_ROWS: ("left out", "a different text in every row, but features are numbers"),
+    Cells.NUMBER_ROWS: (
+        "used",
+        "a different whole number in every row; remove it if it only numbers the rows",
+    ),
+}
 
 
 def is_unnamed(name: str) -> bool:
@@ -109,13 +120,13 @@ class Table:
     """A table whose columns are to be chosen from."""
 
     path: Path
-    n_columns: int
-    names: Sequence[str] | None  # None where the table has no header
+    names: Sequence[str]  # the numbers of the columns, from 1, where there is no header
     look: Callable[[int], Cells]  # describes a column by its number
     index: Collection[str] = ()  # columns that the file itself calls an index of its rows
+    has_header: bool = True
 
     def __post_init__(self) -> None:
-        counts = Counter(self.shown[j] for j in self.data_columns)
+        counts = Counter(self.names[j] for j in self.data_columns)
         for name, count in counts.most_common(1):
             if count > 1:
                 raise DataError(
@@ -124,32 +135,26 @@ class Table:
                 )
 
     @property
-    def shown(self) -> Sequence[str]:
-        """Names of all columns, or their numbers, from 1."""
-        return self.names or [str(j + 1) for j in range(self.n_columns)]
-
-    @property
     def data_columns(self) -> list[int]:
-        """Numbers of the columns that do not stand for the names of rows by their own name."""
-        if self.names is None:
-            return list(range(self.n_columns))
-        named = (j for j, name in enumerate(self.names) if not is_unnamed(name))
-        first = next(named, 0)  # a stored index of several levels has several columns
-        return [j for j in range(first, self.n_columns) if not self._is_index(self.names[j])]
-
-    def _is_index(self, name: str) -> bool:
-        return name in self.index or bool(STORED_INDEX.fullmatch(name))
+        """Numbers of the columns whose own name does not say that they hold the names of rows."""
+        columns = list(enumerate(self.names))
+        # a stored index of several levels has several columns
+        first = next((j for j, name in columns if not is_unnamed(name)), 0)
+        return [
+            j
+            for j, name in columns[first:]
+            if name not in self.index and not STORED_INDEX.fullmatch(name)
+        ]
 
     def number(self, name: str | None) -> int | None:
         """Return the number of the column of a name; None where there is no such column."""
-        if self.names is None or name is None or name not in self.names:
-            return None
-        return list(self.names).index(name)
+        names = self.names if self.has_header else ()
+        return next((j for j, own in enumerate(names) if own == name), None)
 
     def roles(self, features: Collection[int], label: int | None) -> str:
         """Return the letters of `Columns.roles`; a stored index comes first, as in a ``.csv``."""
         used, data = set(features), set(self.data_columns)
-        order = sorted(range(self.n_columns), key=lambda j: j in data or j == label)
+        order = sorted(range(len(self.names)), key=lambda j: j in data or j == label)
         return "".join("l" if j == label else "f" if j in used else "o" for j in order)
 
 
@@ -160,27 +165,21 @@ def choose_features(table: Table, label: int | None) -> list[int]:
     """
     data = [j for j in table.data_columns if j != label]
     looks = {j: table.look(j) for j in data}
-    stored = [j for j in range(table.n_columns) if j not in looks and j != label]
-    nameless = [j for j in stored if is_unnamed(table.shown[j])]
-    indexes = [j for j in stored if j not in nameless]
+    notes: dict[tuple[str, str], list[str]] = {}
+    for j, name in enumerate(table.names):
+        stored = UNNAMED_COLUMN if is_unnamed(name) else INDEX_COLUMN
+        note = NOTES.get(looks[j]) if j in looks else stored
+        if note and j != label:
+            notes.setdefault(note, []).append(repr(name))
+    for (done, why), names in notes.items():
+        text = f"{table.path}: {done} column{'s' * (len(names) > 1)} {some(names)}: {why}"
+        warnings.warn(text, UserWarning, stacklevel=2)
     features = [j for j in data if looks[j] not in LEFT_OUT]
-    _note(table, "left out", nameless, "a first column without a name holds the names of rows")
-    _note(table, "left out", indexes, "stored as the index of the rows")
-    for kind, done, why in (
-        (Cells.COUNT_ROWS, "left out", "consecutive whole numbers only number the rows"),
-        (Cells.NAME_ROWS, "left out", "a different text in every row, but features are numbers"),
-        (
-            Cells.NUMBER_ROWS,
-            "used",
-            "a different whole number in every row; remove it if it only numbers the rows",
-        ),
-    ):
-        _note(table, done, [j for j in data if looks[j] is kind], why)
     if not features:
         raise DataError(
-            f"{table.path} has no column of features: of its columns, {some(table.shown)}, one is "
+            f"{table.path} has no column of features: of its columns, {some(table.names)}, one is "
             "the label, and the others only number or name the rows"
-            if table.n_columns > 1
+            if len(table.names) > 1
             else f"{table.path} has one column; expected features and a label, split by commas"
         )
     return features
@@ -191,29 +190,14 @@ def find_features(
 ) -> tuple[list[int], int | None]:
     """Find the columns that a model was fitted on, by their names, or else by their places.
 
-    Parameters
-    ----------
-    table : Table
-    columns : Columns
-        With names or roles.
-    label : int or None
-        Number of the column of the labels, where it was asked for.
-    labelled : bool
-        Whether there have to be labels.
-
-    Returns
-    -------
-    features : list of int
-        In the model's order.
-    label : int or None
+    Returns the numbers of the features, in the model's order, and of the label. Its number is
+    given where it was asked for; ``labelled`` says whether there has to be one.
     """
     if label is None:
         label = table.number(columns.label)
-    if table.names is not None and columns.features is not None:
-        features = _by_name(table, columns.features)
-        if label is None and labelled and table.n_columns - 1 not in features:
-            label = table.n_columns - 1
-        return features, label
+    if table.has_header and columns.features is not None:
+        features, last = _by_name(table, columns.features), len(table.names) - 1
+        return features, last if label is None and labelled and last not in features else label
     if columns.roles is None:
         raise DataError(
             f"{table.path} has no header, so its columns cannot be found by their names"
@@ -222,12 +206,12 @@ def find_features(
 
 
 def _by_name(table: Table, names: Sequence[str]) -> list[int]:
-    place = {name: j for j, name in enumerate(table.shown)}
+    place = {name: j for j, name in enumerate(table.names)}
     absent = [name for name in names if name not in place]
     if absent:
         raise DataError(
             f"{table.path} has no column {absent[0]!r}, which is one of the {len(names)} columns "
-            f"to use; it has {some(table.shown)}"
+            f"to use; it has {some(table.names)}"
         )
     return [place[name] for name in names]
 
@@ -272,11 +256,3 @@ def _by_content(table: Table, data: list[int], ways: list[str]) -> str:
 def some(names: Sequence[str], most: int = 12) -> str:
     """Return names as a list in words, shortened where they are many."""
     return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
-
-
-def _note(table: Table, done: str, columns: Sequence[int], why: str) -> None:
-    if columns:
-        names = some([repr(table.shown[j]) for j in columns])
-        plural = "s" * (len(columns) > 1)
-        text = f"{table.path}: {done} column{plural} {names}: {why}"
-        warnings.warn(text, UserWarning, stacklevel=3)

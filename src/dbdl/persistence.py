@@ -17,6 +17,7 @@ import io
 import os
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,8 @@ from dbdl._files import reason
 from dbdl.model.trust import RecordError
 
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
-TRUSTED_ROOMS = (
-    "dbdl.estimators.",
-    "dbdl.features.",
-    "dbdl.learn.",
-    "dbdl.model.",
-    "dbdl.rivals.",
-    "dbdl.sampler.",
+TRUSTED_ROOMS = tuple(
+    f"dbdl.{room}." for room in ("estimators", "features", "learn", "model", "rivals", "sampler")
 )
 KIND = {"marker": "dbdl model", "format": 1}
 #: Packages whose versions a file records, besides dbdl and Python.
@@ -134,7 +130,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     name = os.fspath(path)
     content, about = _read(path)
-    _check_version(about["versions"]["dbdl"], name)
+    theirs, ours = about["versions"]["dbdl"], _own_version()
+    if _major(theirs) > _major(ours):
+        raise ModelFileError(
+            f"{name} was written by dbdl {theirs}, this is dbdl {ours}. A newer major version may "
+            f"store models differently: install dbdl {_major(theirs)} or newer to read it."
+        )
     try:
         found = skops_io.get_untrusted_types(data=content)
         if unknown := untrusted_types(found):
@@ -173,17 +174,7 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
 
 
 def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the versions of Python and packages that a model file was written with.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    versions : dict of str to str
-        ``dbdl``, ``python``, and the packages that store the model.
-    """
+    """Return the versions of dbdl, Python and other packages that a model file was written with."""
     return dict(_read(path)[1]["versions"])
 
 
@@ -198,12 +189,10 @@ def _is_ours(name: str) -> bool:
     The name alone would not do: modules of dbdl also import functions and classes of others.
     """
     module_name, _, class_name = name.rpartition(".")
-    if not f"{module_name}.".startswith(TRUSTED_ROOMS):
-        return False
-    try:
-        found = getattr(importlib.import_module(module_name), class_name, None)
-    except ImportError:
-        return False
+    found = None
+    if f"{module_name}.".startswith(TRUSTED_ROOMS):
+        with suppress(ImportError):
+            found = getattr(importlib.import_module(module_name), class_name, None)
     if not isinstance(found, type) or found.__module__ != module_name:
         return False
     is_named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
@@ -224,6 +213,10 @@ def _own_version() -> str:
     return dbdl.__version__
 
 
+def _major(release: str) -> int:
+    return int(release.split(".")[0])
+
+
 def _read(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
     """Return the bytes of a model file and its description, which names a version of dbdl."""
     name = os.fspath(path)
@@ -231,7 +224,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
     try:
         content = Path(path).read_bytes()
         with open_archive(io.BytesIO(content), KIND) as (about, _):
-            int(about["versions"]["dbdl"].split(".")[0])
+            _major(about["versions"]["dbdl"])
     except OSError as error:
         raise ModelFileError(
             f"cannot read a model from {name}: {reason(error)}. {expected}."
@@ -243,12 +236,3 @@ def _read(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{name} is damaged: it does not name its versions") from error
     return content, about
-
-
-def _check_version(theirs: str, name: str) -> None:
-    ours = _own_version()
-    if int(theirs.split(".")[0]) > int(ours.split(".")[0]):
-        raise ModelFileError(
-            f"{name} was written by dbdl {theirs}, this is dbdl {ours}. A newer major version may "
-            f"store models differently: install dbdl {theirs.split('.')[0]} or newer to read it."
-        )

@@ -33,11 +33,9 @@ _SECONDS_OF_A_DAY = 86400
 
 def cache_folder(folder: str | Path | None = None) -> Path:
     """Return the folder of cached features: the argument, DBDL_CACHE, or the system's own place."""
-    if folder is not None:
-        return checked_path(folder).expanduser()
-    if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE]).expanduser()
-    return platformdirs.user_cache_path("dbdl", appauthor=False)
+    if folder is None:
+        folder = os.environ.get(VARIABLE) or platformdirs.user_cache_path("dbdl", appauthor=False)
+    return checked_path(folder).expanduser()
 
 
 def content_key(recipe: Mapping[str, Any], files: Iterable[tuple[str, Path]]) -> str:
@@ -56,7 +54,7 @@ def cached(
     compute: Callable[[], NDArray[Any]],
     folder: str | Path | None = None,
 ) -> NDArray[Any]:
-    """Return an array from the cache, or compute and keep it.
+    """Return an array from the cache, or compute and keep it; a failure is not kept.
 
     Parameters
     ----------
@@ -66,13 +64,9 @@ def cached(
     files : iterable of (str, Path)
         Input files, in order, each with the name that it counts under.
     compute : callable
-        Makes the array. A failure is passed on, and not kept.
+        Makes the array.
     folder : path, optional
         See `cache_folder`.
-
-    Returns
-    -------
-    array : ndarray
     """
     place = cache_folder(folder)
     inputs = list(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 
 from dbdl._columns import some
 from dbdl._files import reading
-from dbdl.datasets.dataset import (
-    DataError,
-    DataNotFoundError,
-    Dataset,
-    clean_labels,
-    make_dataset,
-)
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, clean_labels, make_dataset
 from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
 from dbdl.datasets.mat import read_mat, turn_lcksvd
 from dbdl.datasets.options import Options
@@ -74,40 +68,27 @@ def pixels_by_columns(height: int, width: int) -> Callable[[Path, Options], Data
 
 
 def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = is_image) -> Dataset:
-    """Read a folder that holds one folder of images per class; unlabelled, images as they lie.
+    """Read the images to ``keep`` in a folder that holds one folder of them per class.
 
-    Parameters
-    ----------
-    folder : Path
-    options : Options
-    keep : callable, default=is_image
-        Takes a path; whether it is an image to read.
+    Unlabelled images may lie in the folder itself.
     """
     paths, labels = list_images(folder, keep)
-    loose = sorted(path for path in folder.iterdir() if keep(path))
-    y: NDArray[Any] | None = labels
+    loose = [path for path in folder.iterdir() if keep(path)]
+    options = replace(options, features=options.features or "pixels")
     if loose and not options.labelled:
-        paths, y = sorted([*loose, *paths]), None
-    elif not paths and loose:
+        return dataset_of_images(sorted([*loose, *paths]), None, folder, options)
+    if loose and not paths:
         raise DataError(
             f"{folder} holds images, but no folders of them; put the images of each class in a "
             "folder named after the class"
         )
-    elif not paths:
+    if not paths:
         raise DataError(f"{folder} holds no images; expected one folder of images per class")
-    if y is not None:
-        _note_empty_classes(folder, y)
-    return dataset_of_images(
-        paths, y, folder, replace(options, features=options.features or "pixels")
-    )
-
-
-def _note_empty_classes(folder: Path, y: NDArray[Any]) -> None:
-    inner = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    empty = sorted({path.name for path in inner} - set(y))
-    if empty:
+    inner = {path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."}
+    if empty := sorted(inner - set(labels)):
         text = f"{folder}: no images in {some(empty)}, which is not a class then"
         warnings.warn(text, UserWarning, stacklevel=2)
+    return dataset_of_images(paths, labels, folder, options)
 
 
 def read_npz(path: Path, options: Options) -> Dataset:
@@ -140,21 +121,27 @@ def read_mat_file(path: Path, options: Options) -> Dataset:
 def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: Options) -> Dataset:
     by_name = {name.lower(): array for name, array in arrays.items()}
     details: dict[str, Any] = {}
-    if shape := options.image_shape or _image_shape(by_name):
-        details = {"image_shape": shape, "feature_kind": "pixels"}
+    shape = by_name.get("image_shape", np.empty(0))
+    if options.image_shape or shape.size == 2:
+        details["image_shape"] = options.image_shape or tuple(map(int, shape.ravel()))
+        details["feature_kind"] = "pixels"
     for names in SPLIT_NAMES:
         if {names[0], names[2]} <= set(by_name):
             return _dataset_of_split(by_name, names, path, details)
-    rows = by_name.get(_first(FEATURE_NAMES, by_name) or "")
+    there = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays"
+    rows = _first(FEATURE_NAMES, by_name)
     if rows is None:
         raise DataError(
-            f"{path} has no array X for the features; it holds {_shapes(arrays)}. Save them under "
-            "the names X and y"
+            f"{path} has no array X for the features; it holds {there}. Save them under the names "
+            "X and y"
         )
-    labels = _raw_labels(by_name, arrays, path, options)
+    labels = _first((options.label.lower(),) if options.label else LABEL_NAMES, by_name)
     if labels is not None:
         rows, labels = _rows_and_labels(rows, labels, path)
         labels = _named(labels, by_name.get("classes"))
+    elif options.labelled:
+        wanted = options.label or "y"
+        raise DataError(f"{path} has no array {wanted} for the labels; it holds {there}")
     groups = by_name.get("groups")
     if groups is not None and len(groups.ravel()) == len(rows):
         details["groups"] = groups.ravel()
@@ -170,8 +157,9 @@ def _dataset_of_split(
     missing = [name for name in names if name not in by_name]
     if missing:
         raise DataError(f"{path} has {names[0]} and {names[2]}, but no {missing[0]}")
-    train, train_labels = _rows_and_labels(by_name[names[0]], by_name[names[1]], path)
-    test, test_labels = _rows_and_labels(by_name[names[2]], by_name[names[3]], path)
+    x_train, y_train, x_test, y_test = (by_name[name] for name in names)
+    train, train_labels = _rows_and_labels(x_train, y_train, path)
+    test, test_labels = _rows_and_labels(x_test, y_test, path)
     if train.shape[1:] != test.shape[1:]:
         raise DataError(
             f"{path}: {names[0]} has rows of the shape {train.shape[1:]}, {names[2]} of "
@@ -200,21 +188,6 @@ def _rows_and_labels(
     return rows, found
 
 
-def _raw_labels(
-    by_name: Mapping[str, NDArray[Any]],
-    arrays: Mapping[str, NDArray[Any]],
-    path: Path,
-    options: Options,
-) -> NDArray[Any] | None:
-    name = options.label.lower() if options.label else _first(LABEL_NAMES, by_name)
-    if name is not None and name in by_name:
-        return by_name[name]
-    if not options.labelled:
-        return None
-    wanted = options.label or "y"
-    raise DataError(f"{path} has no array {wanted} for the labels; it holds {_shapes(arrays)}")
-
-
 def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
     """Names in place of numbers, where there are names and the numbers are theirs."""
     if names is None or names.dtype.kind not in "US" or labels.dtype.kind != "i":
@@ -225,20 +198,8 @@ def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
     return numbered[labels]
 
 
-def _image_shape(by_name: Mapping[str, NDArray[Any]]) -> tuple[int, int] | None:
-    shape = by_name.get("image_shape")
-    if shape is None or shape.size != 2:
-        return None
-    height, width = (int(length) for length in shape.ravel())
-    return height, width
-
-
-def _first(names: tuple[str, ...], by_name: Mapping[str, Any]) -> str | None:
-    return next((name for name in names if name in by_name), None)
-
-
-def _shapes(arrays: Mapping[str, NDArray[Any]]) -> str:
-    return ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays"
+def _first(names: Iterable[str], by_name: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+    return next((by_name[name] for name in names if name in by_name), None)
 
 
 TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}

@@ -57,16 +57,9 @@ def list_images(
 def dataset_of_images(
     paths: Sequence[Path], y: NDArray[Any] | None, folder: Path, options: Options
 ) -> Dataset:
-    """Make rows of images by the kind of features asked for.
+    """Make rows of images by ``options.features``; y has shape (n_images,), or is None.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-    y : ndarray of shape (n_images,), or None
-    folder : Path
-        Gives the data set its name; in the key of the cache, file names count from here.
-    options : Options
-        With ``features`` set.
+    The folder gives the data set its name; in the key of the cache, file names count from there.
     """
     name, features = folder.resolve().name, options.features
     if features not in _EXTRACTORS:
@@ -111,11 +104,8 @@ def read_pixels(paths: Sequence[Path], shape: tuple[int, int] | None) -> NDArray
 
 def _usual_shape(paths: Sequence[Path]) -> tuple[int, int]:
     shapes = {_shape(path) for path in paths}
-    if len(shapes) == 1:
-        [shape] = shapes
-        if shape[0] * shape[1] <= SIDE * SIDE:
-            return shape
-    return SIDE, SIDE
+    height, width = shapes.pop()
+    return (SIDE, SIDE) if shapes or height * width > SIDE * SIDE else (height, width)
 
 
 def _shape(path: Path) -> tuple[int, int]:
@@ -131,9 +121,12 @@ def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> N
     paths = [path for _, path in files]
 
     def compute() -> NDArray[Any]:
-        shape = options.image_shape or read_grey(paths[0]).shape
-        model.fit(np.zeros((1, shape[0] * shape[1]), dtype=np.float32))
-        return np.concatenate([model.transform(batch) for batch in _batches(paths, options)])
+        first = read_pixels(paths[:1], options.image_shape)
+        model.fit(np.zeros_like(first))
+        # the first image comes along with each batch, so that all have its size
+        batches = ([paths[0], *paths[i : i + BATCH]] for i in range(0, len(paths), BATCH))
+        pixels = (read_pixels(batch, options.image_shape)[1:] for batch in batches)
+        return np.concatenate([model.transform(rows) for rows in pixels])
 
     recipe = {
         "extractor": "random faces",
@@ -142,13 +135,6 @@ def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> N
         "image_shape": options.image_shape,
     }
     return cached(recipe, files, compute, options.cache)
-
-
-def _batches(paths: list[Path], options: Options) -> Any:
-    for start in range(0, len(paths), BATCH):
-        # the first image comes along, so that each batch is held to its size
-        batch = [paths[0], *paths[start : start + BATCH]]
-        yield read_pixels(batch, options.image_shape)[1:]
 
 
 def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
@@ -160,9 +146,8 @@ def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> NDArr
 
     def compute() -> NDArray[Any]:
         rows = model.set_params(extractor=extractor).fit(paths).transform(paths)
-        if n_components is None:
-            return rows
-        return PCA(n_components, random_state=0).fit_transform(rows)
+        pca = PCA(n_components, random_state=0)
+        return rows if n_components is None else pca.fit_transform(rows)
 
     parameters = {**model.get_params(deep=False), **extractor.get_params()}
     del parameters["extractor"], parameters["n_jobs"]  # threads do not change the result

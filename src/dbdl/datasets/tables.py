@@ -53,8 +53,10 @@ def read_csv(path: Path, options: Options) -> Dataset:
             raise DataError(
                 f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
             )
-    columns = _TextColumns(body, names, path)
-    return _dataset(Table(path, n_columns, names, columns.look), options, columns)
+    shown = names or [str(j + 1) for j in range(n_columns)]
+    columns = _TextColumns(body, shown, path)
+    table = Table(path, shown, columns.look, has_header=names is not None)
+    return _dataset(table, options, columns)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
@@ -73,14 +75,13 @@ def read_parquet(path: Path, options: Options) -> Dataset:
     if found.num_rows == 0 or found.num_columns == 0:
         raise DataError(f"{path} holds an empty table")
     columns = _ArrowColumns(found, path)
-    table = Table(path, found.num_columns, found.column_names, columns.look, index)
-    return _dataset(table, options, columns)
+    return _dataset(Table(path, found.column_names, columns.look, index), options, columns)
 
 
 def _dataset(table: Table, options: Options, columns: _TextColumns | _ArrowColumns) -> Dataset:
     """Choose columns of a table and read them."""
     features, label = _choose(table, options)
-    names = table.names
+    names = table.names if table.has_header else None
     return make_dataset(
         np.column_stack([columns.numbers(j) for j in features]),
         None if label is None else columns.labels(label),
@@ -164,7 +165,7 @@ def _label_number(table: Table, options: Options) -> int | None:
     number = table.number(options.label)
     if number is not None or not options.labelled:
         return number
-    known = "it has no header" if table.names is None else f"its columns are {some(table.names)}"
+    known = f"its columns are {some(table.names)}" if table.has_header else "it has no header"
     raise DataError(f"{table.path} has no column {options.label!r}: {known}")
 
 
@@ -173,7 +174,7 @@ class _TextColumns:
     """Columns of a table of text."""
 
     body: list[tuple[int, list[str]]]  # number of the line and its cells, for each row
-    names: list[str] | None
+    names: list[str]
     path: Path
 
     def look(self, j: int) -> Cells:
@@ -195,10 +196,9 @@ class _TextColumns:
         except ValueError:
             line, cell = next((n, row[j]) for n, row in self.body if not _is_number(row[j]))
         held = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
-        name = j + 1 if self.names is None else self.names[j]
         raise DataError(
-            f"{self.path}, line {line}, column {name}: {held}; features are numbers. If this "
-            "column holds the labels, say so with label="
+            f"{self.path}, line {line}, column {self.names[j]}: {held}; features are numbers. If "
+            "this column holds the labels, say so with label="
         )
 
     def labels(self, j: int) -> NDArray[Any]:

@@ -124,7 +124,7 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
 
     with reading(path, ParquetRows.kind), parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
-        table = Table(path, len(schema.names), schema.names, _look(file), index_names(schema))
+        table = Table(path, schema.names, _look(file), index_names(schema))
         number = table.number(label)
         if columns is None:
             features = choose_features(table, number)
