@@ -58,15 +58,8 @@ def write_archive(
 ) -> Path:
     """Write an archive whole or not at all; raises OSError where that fails.
 
-    Parameters
-    ----------
-    path : str or path-like
-    about : mapping
-        Anything that JSON can hold, with a ``marker`` and a ``format`` for `open_archive`.
-    arrays : mapping of str to ndarray, optional
-        Stored as ``name.npy``.
-    content : bytes, optional
-        A zip archive to add the rest to.
+    ``about`` is anything that JSON can hold, with a ``marker`` and a ``format`` for `open_archive`;
+    ``content`` is a zip archive that the rest is added to.
     """
 
     def write(file: BinaryIO) -> None:
@@ -103,21 +96,8 @@ def open_archive(
 ) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
     """Open an archive that has its digest and whose sizes are known to be harmless.
 
-    Parameters
-    ----------
-    file : binary file
-    kind : mapping
-        The ``marker`` and ``format`` that it has to have.
-
-    Yields
-    ------
-    about : dict
-    archive : ZipFile
-
-    Raises
-    ------
-    ArchiveError
-        Where it is damaged, refused unread, or something else.
+    ``kind`` is the ``marker`` and ``format`` that it has to have. Raises `ArchiveError` where the
+    file is damaged, refused unread, or something else.
     """
     check_digest(file, kind)
     try:
@@ -163,10 +143,10 @@ def check_digest(file: BinaryIO, kind: Mapping[str, Any]) -> None:
 def _check_directory(archive: zipfile.ZipFile, most: int) -> int:
     """Check the sizes of all entries; return how many of ``most`` bytes they leave."""
     entries = archive.infolist()
-    for name, times in Counter(entry.filename for entry in entries).most_common(1):
-        if times > 1:
-            raise ArchiveError(f"it holds {name} {times} times")
+    times = Counter(entry.filename for entry in entries)
     for entry in entries:
+        if times[entry.filename] > 1:
+            raise ArchiveError(f"it holds {entry.filename} {times[entry.filename]} times")
         if entry.compress_type not in KNOWN_COMPRESSIONS or entry.flag_bits & 1:
             raise ArchiveError(f"{entry.filename} is compressed or encrypted in an unknown way")
     total = sum(entry.file_size for entry in entries)

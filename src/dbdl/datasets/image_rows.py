@@ -172,18 +172,12 @@ def _n_components(asked: int | str | None, n_images: int) -> int | None:
 
 
 def _make(kind: Any, settings: Mapping[str, Any]) -> Any:
-    known = kind().get_params(deep=False)
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise DataError(
-            f"{kind.__name__} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
-        )
     if not isinstance(settings.get("random_state", 0), int):
         raise DataError(
             f"random_state={settings['random_state']!r}: expected a whole number, under which the "
             "features are kept"
         )
-    return kind(**settings)
+    return kind().set_params(**settings)
 
 
 _EXTRACTORS = {"pixels": _pixels, "random faces": _random_faces, "spatial pyramid": _pyramids}

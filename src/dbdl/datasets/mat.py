@@ -39,13 +39,12 @@ def turn_lcksvd(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, NDArra
 
     Class numbers count from 1, as the authors' do.
     """
-    by_name = {name.lower(): array for name, array in arrays.items()}
+    by_name = {name.lower(): array.T for name, array in arrays.items()}
     for names in LCKSVD_NAMES:
         if set(names) <= set(by_name):
-            turned = {new: by_name[old].T for old, new in names.items()}
             return {
-                name: from_one_hot(array, str(path)) + 1 if name.startswith("y") else array
-                for name, array in turned.items()
+                new: from_one_hot(by_name[old], str(path)) + 1 if new[0] == "y" else by_name[old]
+                for old, new in names.items()
             }
     return arrays
 

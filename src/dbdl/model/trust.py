@@ -179,23 +179,10 @@ AtomBlocks = Annotated[tuple[AtomBlock, ...], Length("n_classes")]
 
 
 def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
-    """Compare a value from a file with a type that says what it has to be.
+    """Raise `RecordError` at the first thing in a value that is not as its type says.
 
-    Parameters
-    ----------
-    hint : type
-        A dataclass or named tuple whose fields are annotated by the types above, one of those
-        types, or a container or union of such.
-    value : object
-    name : str
-        Its name in messages.
-    scope : Scope, optional
-        Sizes that are known already; those that are found are added.
-
-    Raises
-    ------
-    RecordError
-        At the first thing that is not as it has to be.
+    The type is a dataclass or named tuple whose fields are annotated by the types above, one of
+    those types, or a container or union of such. Sizes that are found are added to the scope.
     """
     scope = Scope() if scope is None else scope
     origin = get_origin(hint)
@@ -251,14 +238,12 @@ def _alternative(hint: Any, value: Any) -> Any:
     return next((part for part in parts if _is_of(part, value)), parts[0])
 
 
-#: Types of plain values. Of arrays and containers no subclass will do: it may have other ways.
-_PLAIN: dict[Any, tuple[type[Any], ...]] = {
-    int: (Integral,),
-    float: (Real,),
-    bool: (bool, np.bool_),
-    NoneType: (NoneType,),
-    str: (str,),
-    slice: (slice,),
+#: Types of plain values. Of arrays and containers no subclass will do: it may behave differently.
+_PLAIN: dict[Any, Any] = {
+    **{kind: kind for kind in (NoneType, str, slice)},
+    int: Integral,
+    float: Real,
+    bool: bool | np.bool_,
 }
 
 

@@ -23,13 +23,12 @@ from dbdl.model.record import Record
 #: A memory-mapped array of fewer bytes is read at once.
 SMALL_MEMMAP = 1 << 28
 
+Rows = slice | NDArray[np.int64]
+
 
 @dataclass(frozen=True)
 class Reader(Record):
-    """Rows (n_samples, n_features) of a file or a collection.
-
-    A subclass adds a field ``path`` where there is a file, and fills in `_read` and `_take`.
-    """
+    """Rows (n_samples, n_features) of a file or a collection; a subclass fills in `_rows`."""
 
     kind: ClassVar[str]  # of file, in words
 
@@ -38,25 +37,17 @@ class Reader(Record):
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return the rows from start to stop (excluded)."""
-        with reading(self._place, self.kind):
-            return self._read(start, stop)
+        return self._rows(slice(start, stop))
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their numbers, in any order."""
-        with reading(self._place, self.kind):
-            if (numbers[1:] > numbers[:-1]).all():
-                return self._take(numbers)
-            ascending, place = np.unique(numbers, return_inverse=True)
-            return self._take(ascending)[place]
+        if (numbers[1:] > numbers[:-1]).all():
+            return self._rows(numbers)
+        ascending, place = np.unique(numbers, return_inverse=True)
+        return self._rows(ascending)[place]
 
-    @property
-    def _place(self) -> str:
-        return str(getattr(self, "path", self.kind))
-
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def _take(self, ascending: NDArray[np.int64]) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        """Return rows by a slice, or by numbers that ascend."""
         raise NotImplementedError
 
 
@@ -81,17 +72,15 @@ class NpyRows(Reader):
         order: Any = "F" if self.fortran else "C"
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        if self.fortran:
-            return np.array(self._map[start:stop])
-        # read rather than mapped, since mapped pages count as memory
-        n_features = self.shape[1]
-        offset = self.offset + start * n_features * self.dtype.itemsize
-        rows = np.fromfile(self.path, self.dtype, (stop - start) * n_features, offset=offset)
-        return rows.reshape(stop - start, n_features)
-
-    def _take(self, ascending: NDArray[np.int64]) -> NDArray[Any]:
-        return np.array(self._map[ascending])
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        with reading(self.path, self.kind):
+            if self.fortran or not isinstance(rows, slice):
+                return np.array(self._map[rows])
+            # read rather than mapped, since mapped pages count as memory
+            n_rows, n_features = rows.stop - rows.start, self.shape[1]
+            offset = self.offset + rows.start * n_features * self.dtype.itemsize
+            found = np.fromfile(self.path, self.dtype, n_rows * n_features, offset=offset)
+            return found.reshape(n_rows, n_features)
 
 
 @dataclass(frozen=True)
@@ -109,15 +98,12 @@ class Hdf5Rows(Reader):
         path = str(Path(dataset.file.filename).absolute())
         return cls(tuple(dataset.shape), dataset.dtype, path, dataset.name)
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        return self._take(slice(start, stop))
-
-    def _take(self, ascending: NDArray[np.int64] | slice) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> NDArray[Any]:
         import h5py
 
         # closed again between reads, so that others may write to it
-        with h5py.File(self.path, "r") as file:
-            return file[self.name][ascending]
+        with reading(self.path, self.kind), h5py.File(self.path, "r") as file:
+            return file[self.name][rows]
 
 
 @dataclass(frozen=True)
@@ -133,15 +119,9 @@ class ZarrRows(Reader):
         """Return a reader of a zarr array."""
         return cls(tuple(array.shape), np.dtype(array.dtype), array)
 
-    @property
-    def _place(self) -> str:
-        return str(self.array.store)
-
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        return np.asarray(self.array[start:stop])
-
-    def _take(self, ascending: NDArray[np.int64]) -> NDArray[Any]:
-        return np.asarray(self.array.oindex[ascending])
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        with reading(str(self.array.store), self.kind):
+            return np.asarray(self.array.oindex[rows])
 
 
 @dataclass(frozen=True)
@@ -174,25 +154,17 @@ class ParquetRows(Reader):
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        # the groups that hold these rows are read, the others are not
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         parts = [np.empty((0, len(self.columns)), dtype=self.dtype)]
-        for group in range(first, len(self._starts) - 1):
-            begin = int(self._starts[group])
-            if begin >= stop:
-                break
-            table = self._file.read_row_group(group, columns=list(self.columns))
-            own = table.slice(max(start - begin, 0), stop - max(start, begin))
-            parts.append(np.column_stack([numbers_of(own.column(name)) for name in self.columns]))
-        return np.concatenate(parts)
-
-    def _take(self, ascending: NDArray[np.int64]) -> NDArray[Any]:
-        group = np.searchsorted(self._starts, ascending, side="right") - 1
-        parts = [np.empty((0, len(self.columns)), dtype=self.dtype)]
-        for g in np.unique(group):
-            start, stop = self._starts[g], self._starts[g + 1]
-            parts.append(self._read(int(start), int(stop))[ascending[group == g] - start])
+        with reading(self.path, self.kind):
+            group_of_row = np.searchsorted(self._starts, numbers, side="right") - 1
+            for group in np.unique(group_of_row).tolist():  # the other groups are not read
+                own = numbers[group_of_row == group] - self._starts[group]
+                table = self._file.read_row_group(group, columns=list(self.columns))
+                table = table.slice(own[0], own[-1] - own[0] + 1)
+                columns = [numbers_of(table.column(name)) for name in self.columns]
+                parts.append(np.column_stack(columns)[own - own[0]])
         return np.concatenate(parts)
 
 
@@ -215,13 +187,8 @@ class DaskRows(Reader):
         shape: Any = tuple(map(int, array.shape))
         return cls(shape, np.dtype(array.dtype), array, names if named else None)
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Compute the rows from start to stop (excluded)."""
-        return np.asarray(self.array[start:stop].compute())
-
-    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Compute rows by their numbers."""
-        return np.asarray(self.array[numbers].compute())
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        return np.asarray(self.array[rows].compute())
 
 
 def is_dask(X: Any) -> bool:
