@@ -35,7 +35,7 @@ ABOUT_ENTRY = "about.json"
 #: archives are not compressed; arrays of zeros in those of others may well be.
 ALWAYS_ALLOWED = 1 << 26
 MOST_GROWTH = 20
-#: Other compressions turn a block of a few bytes into gigabytes at one blow.
+#: Other compressions turn a block of a few bytes into gigabytes in one step.
 KNOWN_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _DIGEST_CHARACTERS = 64

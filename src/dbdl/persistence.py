@@ -4,8 +4,8 @@ A model file is an archive of `dbdl._archives` with the entries of a skops file 
 description); its ``about.json`` names the versions it was written with and the columns of the table
 that the model was fitted on. Only types that are known to be harmless are built when it is read:
 those of scikit-learn, NumPy and SciPy that skops trusts, and the estimators and plain records of
-the rooms in `TRUSTED_ROOMS`. Everything that our kernels will trust is checked as a model is put
-back: see `dbdl.model.trust`. A scikit-learn model is as safe as skops makes it.
+the rooms in `TRUSTED_ROOMS`. Everything that our kernels will trust is checked as a model is
+restored: see `dbdl.model.trust`. A scikit-learn model is as safe as skops makes it.
 """
 
 from __future__ import annotations

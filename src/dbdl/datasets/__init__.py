@@ -1,9 +1,8 @@
 """Data sets by name or by path, all through one door: `load`."""
 
 from dbdl.datasets.catalogue import sources
-from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.door import load
-from dbdl.datasets.options import Options
 from dbdl.datasets.source import Form, Source
 
 __all__ = [

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dbdl.datasets.dataset import DataError, Dataset
+from dbdl.datasets.dataset import DataError, Dataset, Options
 from dbdl.datasets.image_rows import dataset_of_images, is_image
-from dbdl.datasets.options import Options
 from dbdl.datasets.source import LCKSVD_FEATURES, Form, Source
 
 # M-001-01.bmp: man or woman, person, image; 1 to 13 are of the first session.

@@ -1,14 +1,16 @@
-"""The record that every reader returns: rows, labels, and the kind of their numbers."""
+"""A reader's options, and the record that it returns: rows, labels, and what the rows are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdl._columns import as_texts
+from dbdl._columns import Columns, as_texts
 from dbdl._files import DataError as DataError
 
 Floats = NDArray[np.floating[Any]]
@@ -16,6 +18,20 @@ Floats = NDArray[np.floating[Any]]
 
 class DataNotFoundError(FileNotFoundError):
     """Data that is not there; the message says which files, where to get and where to put them."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a data set; the parameters of `dbdl.datasets.load` say more."""
+
+    features: str | None = None  # kind of features; that of the form where None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of the extractor
+    cache: str | Path | None = None  # folder of cached features
+    n_jobs: int | None = None  # threads of the extractor
+    label: str | None = None  # name of the column or array that holds the labels
+    labelled: bool = True  # whether labels are needed
+    image_shape: tuple[int, int] | None = None  # height and width of images
+    columns: Columns | None = None  # columns of a table to use as features
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +113,16 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
             f"{name}: the features have the shape {rows.shape}, expected one row per sample and "
             "at least one column"
         )
-    rows = _floats(rows)
+    # float32 holds float32 and numbers of two bytes exactly
+    short = rows.dtype == np.float32 or rows.dtype.itemsize <= 2
+    rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
     _check_finite(rows, name, details.get("feature_names"))
-    _check_image_shape(rows, name, details.get("image_shape"))
+    shape = details.get("image_shape")
+    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
+        raise DataError(
+            f"{name}: image_shape={shape} has {shape[0] * shape[1]} pixels, but rows have "
+            f"{rows.shape[1]} features"
+        )
     labels = None if y is None else clean_labels(y, name)
     if labels is not None and len(labels) != len(rows):
         raise DataError(f"{name}: {len(rows)} rows of features, but {len(labels)} labels")
@@ -144,14 +167,6 @@ def from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     return np.argmax(labels != 0, axis=1)
 
 
-def _floats(rows: NDArray[Any]) -> Floats:
-    """Floats that hold the numbers exactly: float64 where float32 is too short."""
-    if rows.dtype in (np.float32, np.float64):
-        return np.ascontiguousarray(rows)
-    short = rows.dtype.itemsize <= 2
-    return np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
-
-
 def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None) -> None:
     bad = ~np.isfinite(rows)
     if not bad.any():
@@ -162,11 +177,3 @@ def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None
         f"{name}: sample {i + 1}, {column} is {rows[i, j]}, and {bad.sum()} of {bad.size} values "
         "are not finite; fill them in or leave out those rows"
     )
-
-
-def _check_image_shape(rows: Floats, name: str, shape: tuple[int, int] | None) -> None:
-    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
-        raise DataError(
-            f"{name}: image_shape={shape} has {shape[0] * shape[1]} pixels, but rows have "
-            f"{rows.shape[1]} features"
-        )

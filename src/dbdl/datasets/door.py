@@ -10,10 +10,9 @@ from typing import Any
 from dbdl._columns import Columns, columns_by_name
 from dbdl._files import checked_path
 from dbdl.datasets.catalogue import sources
-from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.digits import read_digits
 from dbdl.datasets.formats import TABLES, read_file
-from dbdl.datasets.options import Options
 
 
 def load(

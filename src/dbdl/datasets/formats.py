@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 
 from dbdl._columns import some
 from dbdl._files import reading
-from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, clean_labels, make_dataset
+from dbdl.datasets.dataset import (
+    DataError,
+    DataNotFoundError,
+    Dataset,
+    Options,
+    clean_labels,
+    make_dataset,
+)
 from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
 from dbdl.datasets.mat import read_mat, turn_lcksvd
-from dbdl.datasets.options import Options
 from dbdl.datasets.tables import read_csv, read_parquet
 
 # Names that features and labels go under, the plainest first; compared in lower case.

@@ -13,8 +13,7 @@ from sklearn.decomposition import PCA
 
 from dbdl._files import reading
 from dbdl.datasets.cache import cached
-from dbdl.datasets.dataset import DataError, Dataset, make_dataset
-from dbdl.datasets.options import Options
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.formats import read_file
-from dbdl.datasets.options import Options
 
 VARIABLE = "DBDL_DATA"
 #: Where the authors of LC-KSVD share their features.

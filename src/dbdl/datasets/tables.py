@@ -25,8 +25,7 @@ from dbdl._columns import (
     some,
 )
 from dbdl._files import reading
-from dbdl.datasets.dataset import DataError, Dataset, make_dataset
-from dbdl.datasets.options import Options
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 
 DELIMITERS = ",;\t"
 # Rows of a column that are looked at first: they describe nearly all columns.

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dbdl._files import reading
-from dbdl.datasets.dataset import DataError, Dataset, make_dataset
-from dbdl.datasets.options import Options
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.datasets.source import Form, Source
 
 SUFFIX = "_banked.npy.gz"
