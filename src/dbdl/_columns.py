@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -117,13 +117,16 @@ def columns_by_name(names: Sequence[str]) -> Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are to be chosen from."""
+    """A table whose columns are to be chosen from; a subclass knows their cells."""
 
     path: Path
     names: Sequence[str]  # the numbers of the columns, from 1, where there is no header
-    look: Callable[[int], Cells]  # describes a column by its number
     index: Collection[str] = ()  # columns that the file itself calls an index of its rows
     has_header: bool = True
+
+    def look(self, j: int) -> Cells:
+        """Describe the cells of a column by its number."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         counts = Counter(self.names[j] for j in self.data_columns)

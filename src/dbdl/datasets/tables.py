@@ -53,9 +53,7 @@ def read_csv(path: Path, options: Options) -> Dataset:
                 f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
             )
     shown = names or [str(j + 1) for j in range(n_columns)]
-    columns = _TextColumns(body, shown, path)
-    table = Table(path, shown, columns.look, has_header=names is not None)
-    return _dataset(table, options, columns)
+    return _dataset(_TextTable(path, shown, has_header=names is not None, body=body), options)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
@@ -73,17 +71,16 @@ def read_parquet(path: Path, options: Options) -> Dataset:
         index = index_names(found.schema)
     if found.num_rows == 0 or found.num_columns == 0:
         raise DataError(f"{path} holds an empty table")
-    columns = _ArrowColumns(found, path)
-    return _dataset(Table(path, found.column_names, columns.look, index), options, columns)
+    return _dataset(_ArrowTable(path, found.column_names, index, table=found), options)
 
 
-def _dataset(table: Table, options: Options, columns: _TextColumns | _ArrowColumns) -> Dataset:
+def _dataset(table: _TextTable | _ArrowTable, options: Options) -> Dataset:
     """Choose columns of a table and read them."""
     features, label = _choose(table, options)
     names = table.names if table.has_header else None
     return make_dataset(
-        np.column_stack([columns.numbers(j) for j in features]),
-        None if label is None else columns.labels(label),
+        np.column_stack([table.numbers(j) for j in features]),
+        None if label is None else table.labels(label),
         table.path.stem,
         feature_kind="pixels" if options.image_shape else "features",
         image_shape=options.image_shape,
@@ -168,16 +165,11 @@ def _label_number(table: Table, options: Options) -> int | None:
     raise DataError(f"{table.path} has no column {options.label!r}: {known}")
 
 
-@dataclass(frozen=True)
-class _TextColumns:
-    """Columns of a table of text."""
-
+@dataclass(frozen=True, kw_only=True)
+class _TextTable(Table):
     body: list[tuple[int, list[str]]]  # number of the line and its cells, for each row
-    names: list[str]
-    path: Path
 
     def look(self, j: int) -> Cells:
-        """Describe the cells of a column."""
         head = self._look(j, HEAD)
         return head if head is Cells.PLAIN or len(self.body) <= HEAD else self._look(j, None)
 
@@ -189,7 +181,6 @@ class _TextColumns:
             return Cells.PLAIN if any(map(_is_number, cells)) else look_at_texts(cells)
 
     def numbers(self, j: int) -> NDArray[np.float64]:
-        """Return the numbers of a column."""
         try:
             return np.array([_number(cells[j]) for _, cells in self.body])
         except ValueError:
@@ -201,7 +192,7 @@ class _TextColumns:
         )
 
     def labels(self, j: int) -> NDArray[Any]:
-        """Return labels as whole numbers where all are, else as they are written."""
+        # whole numbers where all are, else as they are written
         labels = [cells[j].strip() for _, cells in self.body]
         if "" in labels:
             sample = labels.index("") + 1
@@ -231,21 +222,16 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class _ArrowColumns:
-    """Columns of an Arrow table."""
-
-    table: Any
-    path: Path
+@dataclass(frozen=True, kw_only=True)
+class _ArrowTable(Table):
+    table: Any  # pyarrow.Table
 
     def look(self, j: int) -> Cells:
-        """Describe the cells of a column."""
         column = self.table.column(j)
         head = look_at_column(column.slice(0, HEAD))
         return head if head is Cells.PLAIN or len(column) <= HEAD else look_at_column(column)
 
     def numbers(self, j: int) -> NDArray[Any]:
-        """Return the numbers of a column."""
         column, name = self.table.column(j), self.table.column_names[j]
         if column.null_count:
             row = int(np.argmax(np.asarray(column.is_null()))) + 1
@@ -259,5 +245,4 @@ class _ArrowColumns:
         return numbers_of(column)
 
     def labels(self, j: int) -> NDArray[Any]:
-        """Return the labels in a column."""
         return labels_of(self.table.column(j), self.path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from dbdl._files import DataError, checked_path, reading
 from dbdl.rows.readers import Hdf5Rows, NpyRows, ParquetRows, Reader, ZarrRows
 
 FORMATS = ".npy, .h5 or .hdf5, .zarr and .parquet"
-#: Rows of a parquet file that are looked at first: nearly all columns show in them what they are.
+#: Rows of a parquet file that are looked at first: they describe nearly all columns.
 HEAD = 1 << 16
 
 
@@ -124,7 +125,7 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
 
     with reading(path, ParquetRows.kind), parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
-        table = Table(path, schema.names, _look(file), index_names(schema))
+        table = _ParquetTable(path, schema.names, index_names(schema), file=file)
         number = table.number(label)
         if columns is None:
             features = choose_features(table, number)
@@ -141,20 +142,19 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
         return ParquetRows.of(file, path, names), y
 
 
-def _look(file: Any) -> Callable[[int], Cells]:
-    """Return a function that describes the cells of a column of a parquet file."""
-    names, n_rows = file.schema_arrow.names, file.metadata.num_rows
+@dataclass(frozen=True, kw_only=True)
+class _ParquetTable(Table):
+    file: Any  # pyarrow.parquet.ParquetFile
 
-    def look(j: int) -> Cells:
+    def look(self, j: int) -> Cells:
+        n_rows, name = self.file.metadata.num_rows, self.names[j]
         if n_rows == 0:
             return Cells.TOO_FEW
-        head = next(file.iter_batches(HEAD, columns=[names[j]])).column(0)
+        head = next(self.file.iter_batches(HEAD, columns=[name])).column(0)
         found = look_at_column(head)
         if found in (Cells.PLAIN, Cells.NAME_ROWS) or len(head) == n_rows:
             return found
-        return look_at_column(file.read([names[j]]).column(0))
-
-    return look
+        return look_at_column(self.file.read([name]).column(0))
 
 
 def _find(group: Any, name: str, path: Path) -> Any:
