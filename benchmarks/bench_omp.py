@@ -137,7 +137,7 @@ def pursue_spams(columns: Matrix, dictionary: Matrix) -> Any:
 
 
 def report_difference(queries: Matrix, atoms: Matrix, gram: Matrix, theirs: Any) -> None:
-    ours = omp(queries, atoms, N_NONZERO, selection="forward", gram=gram)
+    ours = omp(queries, atoms, N_NONZERO, rule="forward", gram=gram)
     a, b = (np.linalg.norm(queries - codes @ atoms, axis=1) for codes in (ours, theirs.T))
     print(f"    largest relative difference of residual norms: {np.max(np.abs(a - b) / b):.1e}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.estimators.dictionary import BetaProcessDictionary
+from dbdl.model.settings import ModelSettings
 from dbdl.rows import open_rows
 from dbdl.sampler.checkpoint import CheckpointError
 
@@ -17,6 +18,7 @@ __all__ = [
     "CheckpointError",
     "DBDLClassifier",
     "Method",
+    "ModelSettings",
     "methods",
     "open_rows",
 ]

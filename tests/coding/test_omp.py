@@ -15,7 +15,7 @@ pytestmark = pytest.mark.bits
 SELECTIONS = ("orthogonal", "forward")
 
 
-def pursue_slowly(x, atoms, n_nonzero, selection, tol=None):
+def pursue_slowly(x, atoms, n_nonzero, rule, tol=None):
     """The definition: project on the chosen atoms by least squares, choose, repeat."""
     chosen, residual = [], x
     coefficients = np.zeros(0)
@@ -29,7 +29,7 @@ def pursue_slowly(x, atoms, n_nonzero, selection, tol=None):
         possible = left_norms**2 > 1e-10 * norms**2
         possible[chosen] = False
         correlation = np.abs(atoms @ residual)
-        scale = left_norms if selection == "forward" else norms
+        scale = left_norms if rule == "forward" else norms
         score = np.where(possible, correlation / np.where(possible, scale, 1), 0)
         if score.max() <= 1e-13 * np.linalg.norm(x):
             break
@@ -41,8 +41,8 @@ def pursue_slowly(x, atoms, n_nonzero, selection, tol=None):
     return code, chosen
 
 
-def reference(X, atoms, n_nonzero, selection, tol=None):
-    return np.array([pursue_slowly(x, atoms, n_nonzero, selection, tol)[0] for x in X])
+def reference(X, atoms, n_nonzero, rule, tol=None):
+    return np.array([pursue_slowly(x, atoms, n_nonzero, rule, tol)[0] for x in X])
 
 
 def correlated(n_samples, n_atoms, n_features, seed=0, spread=0.5):
@@ -68,51 +68,51 @@ def same(a, b):
     )
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("rule", SELECTIONS)
 @pytest.mark.parametrize("shape", [(40, 70, 30, 12), (5, 300, 64, 30), (35, 20, 50, 15)])
-def test_codes_are_those_of_the_slow_definition(selection, shape):
+def test_codes_are_those_of_the_slow_definition(rule, shape):
     n_samples, n_atoms, n_features, n_nonzero = shape
     X, atoms = correlated(n_samples, n_atoms, n_features)
-    codes = omp(X, atoms, n_nonzero, selection=selection)
-    expected = reference(X, atoms, n_nonzero, selection)
+    codes = omp(X, atoms, n_nonzero, rule=rule)
+    expected = reference(X, atoms, n_nonzero, rule)
     np.testing.assert_allclose(codes.toarray(), expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_a_path_filling_nearly_the_whole_space_is_that_of_the_slow_definition(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_a_path_filling_nearly_the_whole_space_is_that_of_the_slow_definition(rule):
     # Projected norms get small towards the end: the float32 screen has to give way. The sixteenth
     # atom is left out, since what remains is one direction and every atom lowers it to zero.
     X, atoms = correlated(20, 60, 16, seed=3, spread=0.1)
-    codes = omp(X, atoms, 15, selection=selection).toarray()
-    expected = reference(X, atoms, 15, selection)
+    codes = omp(X, atoms, 15, rule=rule).toarray()
+    expected = reference(X, atoms, 15, rule)
     assert np.array_equal(codes != 0, expected != 0)
     np.testing.assert_allclose(codes, expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_as_many_atoms_as_features_rebuild_the_rows(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_as_many_atoms_as_features_rebuild_the_rows(rule):
     X, atoms = correlated(20, 60, 16, seed=3, spread=0.1)
-    codes = omp(X, atoms, 16, selection=selection)
+    codes = omp(X, atoms, 16, rule=rule)
     np.testing.assert_allclose(codes @ atoms, X, atol=1e-8 * np.abs(X).max())
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_near_twins_among_the_atoms_do_not_mislead_the_screen(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_near_twins_among_the_atoms_do_not_mislead_the_screen(rule):
     X, atoms = correlated(30, 60, 40, seed=4)
     rng = np.random.default_rng(5)
     twins = atoms + 1e-4 * np.linalg.norm(atoms, axis=1, keepdims=True) * rng.standard_normal(
         atoms.shape
     )
     atoms = np.concatenate([atoms, twins])
-    codes = omp(X, atoms, 20, selection=selection).toarray()
-    expected = reference(X, atoms, 20, selection)
+    codes = omp(X, atoms, 20, rule=rule).toarray()
+    expected = reference(X, atoms, 20, rule)
     assert np.array_equal(codes != 0, expected != 0)
     np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("rule", SELECTIONS)
 @pytest.mark.parametrize("part", [1e-7, 1e-8])
-def test_what_is_left_of_a_row_is_coded_exactly_however_little_it_is(selection, part):
+def test_what_is_left_of_a_row_is_coded_exactly_however_little_it_is(rule, part):
     # Three atoms make up the row but for a part at which float32 sees its own rounding alone.
     rng = np.random.default_rng(0)
     atoms = rng.standard_normal((200, 60))
@@ -121,15 +121,15 @@ def test_what_is_left_of_a_row_is_coded_exactly_however_little_it_is(selection, 
     for row in truth:
         row[rng.choice(200, 3, replace=False)] = rng.uniform(1, 2, 3)
     X = truth @ atoms + part * rng.standard_normal((20, 60))
-    codes = omp(X, atoms, 10, selection=selection).toarray()
-    expected = reference(X, atoms, 10, selection)
+    codes = omp(X, atoms, 10, rule=rule).toarray()
+    expected = reference(X, atoms, 10, rule)
     assert np.array_equal(codes != 0, expected != 0)
     np.testing.assert_allclose(codes, expected, rtol=1e-5, atol=1e-3 * part)
 
 
 def test_atoms_that_hardly_differ_are_told_apart_by_what_they_differ_in():
     # Once one is chosen, squared norms of 2e-7 are left of the others: in float32 a third of that
-    # is rounding, and forward selection divides by it.
+    # is rounding, and forward rule divides by it.
     rng = np.random.default_rng(0)
 
     def aside(n):
@@ -139,22 +139,22 @@ def test_atoms_that_hardly_differ_are_told_apart_by_what_they_differ_in():
 
     shared = np.eye(40)[0]
     X, atoms = 0.8 * shared + 0.6 * aside(60), shared + 3e-4 * aside(60)
-    codes = omp(X, atoms, 2, selection="forward").toarray()
+    codes = omp(X, atoms, 2, rule="forward").toarray()
     expected = reference(X, atoms, 2, "forward")
     assert np.array_equal(codes != 0, expected != 0)
     np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("rule", SELECTIONS)
 @pytest.mark.parametrize(
     "places", [(0, 1), (2, 7), (1, 128), (5, 131, 256), (127, 128), (130, 256)], ids=repr
 )
-def test_of_equally_good_atoms_the_first_is_chosen(selection, places):
+def test_of_equally_good_atoms_the_first_is_chosen(rule, places):
     # Products of ones and zeros are exact, so the scores are equal to the last bit.
     atoms = np.tile([0.0, 0.0, 0.0, 1.0], (300, 1))
     atoms[list(places)] = [1.0, 0.0, 0.0, 0.0]
     x = np.array([[1.0, 0.0, 0.0, 0.5]])
-    codes = omp(x, atoms, 2, selection=selection)
+    codes = omp(x, atoms, 2, rule=rule)
     others = np.setdiff1d(np.arange(300), places)
     np.testing.assert_array_equal(codes.indices, np.sort([places[0], others[0]]))
     assert codes[0, places[0]] == pytest.approx(1.0)
@@ -167,10 +167,10 @@ def test_textbook_codes_are_those_of_scikit_learn():
     np.testing.assert_allclose(omp(X, atoms, 25).toarray(), expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_coefficients_are_the_least_squares_on_their_support(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_coefficients_are_the_least_squares_on_their_support(rule):
     X, atoms = correlated(20, 150, 60, seed=2)
-    for x, code in zip(X, omp(X, atoms, 30, selection=selection), strict=True):
+    for x, code in zip(X, omp(X, atoms, 30, rule=rule), strict=True):
         expected = np.linalg.lstsq(atoms[code.indices].T, x, rcond=None)[0]
         np.testing.assert_allclose(code.data, expected, rtol=1e-8, atol=1e-10)
 
@@ -179,18 +179,18 @@ def test_forward_selection_lowers_the_residual_most_at_the_first_differing_step(
     X, atoms = correlated(40, 100, 30, seed=6)
     for n_nonzero in (2, 4, 8):
         textbook, forward = (
-            np.linalg.norm(X - omp(X, atoms, n_nonzero, selection=name) @ atoms, axis=1)
+            np.linalg.norm(X - omp(X, atoms, n_nonzero, rule=name) @ atoms, axis=1)
             for name in SELECTIONS
         )
         assert forward.mean() < textbook.mean()
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_one_pass_holds_the_codes_of_every_smaller_number(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_one_pass_holds_the_codes_of_every_smaller_number(rule):
     X, atoms = correlated(40, 90, 40)
     lengths = [7, 20, 1, 7]
-    for length, codes in zip(lengths, omp_path(X, atoms, lengths, selection), strict=True):
-        assert same(codes, omp(X, atoms, length, selection=selection))
+    for length, codes in zip(lengths, omp_path(X, atoms, lengths, rule), strict=True):
+        assert same(codes, omp(X, atoms, length, rule=rule))
 
 
 def test_supports_along_a_path_are_nested_in_the_order_of_choice():
@@ -216,23 +216,23 @@ def test_the_mean_over_lengths_of_a_path_is_the_mean_of_their_codes():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_a_single_query_equals_its_row_in_a_batch(selection, dtype):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_a_single_query_equals_its_row_in_a_batch(rule, dtype):
     X, atoms = (array.astype(dtype) for array in correlated(75, 130, 41))
-    batch = omp(X, atoms, 12, selection=selection)
+    batch = omp(X, atoms, 12, rule=rule)
     gram = gram_matrix(atoms)
     for i in (0, 1, 7, 31, 32, 50, 74):
-        assert same(omp(X[i : i + 1], atoms, 12, selection=selection), batch[i])
-        assert same(omp(X[i : i + 1], atoms, 12, selection=selection, gram=gram), batch[i])
+        assert same(omp(X[i : i + 1], atoms, 12, rule=rule), batch[i])
+        assert same(omp(X[i : i + 1], atoms, 12, rule=rule, gram=gram), batch[i])
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 7])
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_any_number_of_threads_gives_the_same_bits(selection, n_jobs):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_any_number_of_threads_gives_the_same_bits(rule, n_jobs):
     X, atoms = correlated(200, 301, 50)
     assert same(
-        omp(X, atoms, 10, selection=selection, n_jobs=1),
-        omp(X, atoms, 10, selection=selection, n_jobs=n_jobs),
+        omp(X, atoms, 10, rule=rule, n_jobs=1),
+        omp(X, atoms, 10, rule=rule, n_jobs=n_jobs),
     )
 
 
@@ -245,43 +245,43 @@ def test_the_gram_matrix_is_symmetric_and_the_same_for_any_number_of_threads():
         assert np.array_equal(gram, gram_matrix(atoms, n_threads))
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_tol_stops_at_the_norm_of_the_residual_and_n_nonzero_still_caps(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_tol_stops_at_the_norm_of_the_residual_and_n_nonzero_still_caps(rule):
     X, atoms = correlated(20, 60, 30)
     tol = 0.4 * np.linalg.norm(X, axis=1).min()
-    codes = omp(X, atoms, 25, tol=tol, selection=selection)
-    expected = reference(X, atoms, 25, selection, tol)
+    codes = omp(X, atoms, 25, tol=tol, rule=rule)
+    expected = reference(X, atoms, 25, rule, tol)
     np.testing.assert_allclose(codes.toarray(), expected, rtol=1e-7, atol=1e-9)
     residuals = np.linalg.norm(X - codes @ atoms, axis=1)
     done = np.diff(codes.indptr) < 25
     assert 5 < done.sum() < 20
     assert (residuals[done] <= tol).all()
     assert (residuals[~done] > tol).sum() >= 1
-    capped = omp(X, atoms, 2, tol=tol, selection=selection)
+    capped = omp(X, atoms, 2, tol=tol, rule=rule)
     assert np.diff(capped.indptr).max() == 2
-    assert omp(X, atoms, 5, tol=1e9, selection=selection).nnz == 0
+    assert omp(X, atoms, 5, tol=1e9, rule=rule).nnz == 0
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_a_residual_of_exactly_tol_is_small_enough(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_a_residual_of_exactly_tol_is_small_enough(rule):
     # Each atom takes a quarter of the squared norm, 4: after n of them the residual has the norm
     # sqrt(4 - n), which is exact for n = 0 and n = 3.
     x, atoms = np.ones((1, 4)), np.eye(4)
     for tol, n_chosen in ((2.0, 0), (1.0, 3)):
-        assert omp(x, atoms, 4, tol=tol, selection=selection).nnz == n_chosen
-        below = omp(x, atoms, 4, tol=tol * (1 - 1e-12), selection=selection)
+        assert omp(x, atoms, 4, tol=tol, rule=rule).nnz == n_chosen
+        below = omp(x, atoms, 4, tol=tol * (1 - 1e-12), rule=rule)
         assert below.nnz == n_chosen + 1
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_parts_well_above_the_rounding_of_a_dot_product_are_coded(selection, dtype):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_parts_well_above_the_rounding_of_a_dot_product_are_coded(rule, dtype):
     # The atoms are axes, so that nothing is rounded: a part of 20 roundings is there. Parts far
     # under one rounding are as good as nothing, whatever the atoms.
     rounding = np.sqrt(64) * np.finfo(dtype).eps
     x = np.zeros((1, 64), dtype)
     x[0, :4] = [1.0, 20 * rounding, -20 * rounding, 1e-3 * rounding]
-    codes = omp(x, np.eye(64, dtype=dtype), 64, selection=selection).toarray()
+    codes = omp(x, np.eye(64, dtype=dtype), 64, rule=rule).toarray()
     np.testing.assert_allclose(codes[0, :3], x[0, :3], rtol=1e-5)
     assert not codes[0, 3:].any()
 
@@ -305,68 +305,68 @@ def hard_rows(kind):
 
 @pytest.mark.parametrize("kind", ["long paths", "bits", "digits"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(selection, dtype, kind):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(rule, dtype, kind):
     X, atoms, n_nonzero = hard_rows(kind)
     X, atoms = X.astype(dtype), atoms.astype(dtype)
     gram = gram_matrix(atoms)
-    batch = omp(X, atoms, n_nonzero, selection=selection, gram=gram)  # many rows: screened
+    batch = omp(X, atoms, n_nonzero, rule=rule, gram=gram)  # many rows: screened
     for i in range(len(X)):
-        alone = omp(X[i : i + 1], atoms, n_nonzero, selection=selection, gram=gram)
+        alone = omp(X[i : i + 1], atoms, n_nonzero, rule=rule, gram=gram)
         np.testing.assert_array_equal(alone.toarray(), batch[i].toarray())
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_exactly_sparse_rows_are_recovered_and_nothing_more(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_exactly_sparse_rows_are_recovered_and_nothing_more(rule):
     rng = np.random.default_rng(0)
     atoms = rng.standard_normal((60, 200))
     truth = np.zeros((30, 60))
     for row in truth:
         row[rng.choice(60, 4, replace=False)] = rng.uniform(1, 2, 4)
-    codes = omp(truth @ atoms, atoms, 20, selection=selection)
+    codes = omp(truth @ atoms, atoms, 20, rule=rule)
     assert (np.diff(codes.indptr) == 4).all()
     np.testing.assert_allclose(codes.toarray(), truth, atol=1e-12)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_duplicate_and_dependent_atoms_are_never_chosen_twice(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_duplicate_and_dependent_atoms_are_never_chosen_twice(rule):
     X, atoms = correlated(30, 12, 40)
     rng = np.random.default_rng(1)
     repeated = np.concatenate([atoms, 3 * atoms[::-1], rng.standard_normal((20, 12)) @ atoms])
-    codes = omp(X, repeated, 40, selection=selection)
+    codes = omp(X, repeated, 40, rule=rule)
     assert (np.diff(codes.indptr) <= 12).all()
     projected = X @ np.linalg.pinv(atoms) @ atoms
     np.testing.assert_allclose(codes @ repeated, projected, atol=1e-6 * np.abs(X).max())
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_zero_atoms_are_never_chosen_and_zero_rows_get_empty_codes(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_zero_atoms_are_never_chosen_and_zero_rows_get_empty_codes(rule):
     X, atoms = correlated(33, 40, 20)
     atoms[[0, 7]] = 0
     X[[0, 32]] = 0
-    codes = omp(X, atoms, 6, selection=selection)
+    codes = omp(X, atoms, 6, rule=rule)
     assert not np.isin([0, 7], codes.indices).any()
     counts = np.diff(codes.indptr)
     assert counts[0] == counts[32] == 0
     assert (counts[1:32] == 6).all()
-    assert omp(X, np.zeros_like(atoms), 6, selection=selection).nnz == 0
+    assert omp(X, np.zeros_like(atoms), 6, rule=rule).nnz == 0
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("rule", SELECTIONS)
 @pytest.mark.parametrize(("of_rows", "of_atoms"), [(1e30, 1e-30), (1e-30, 1e30), (1e30, 1e30)])
-def test_scales_do_not_matter(selection, of_rows, of_atoms):
+def test_scales_do_not_matter(rule, of_rows, of_atoms):
     X, atoms = correlated(10, 50, 30)
-    codes = omp(X, atoms, 8, selection=selection).toarray()
-    scaled = omp(X * of_rows, atoms * of_atoms, 8, selection=selection).toarray()
+    codes = omp(X, atoms, 8, rule=rule).toarray()
+    scaled = omp(X * of_rows, atoms * of_atoms, 8, rule=rule).toarray()
     np.testing.assert_allclose(scaled * (of_atoms / of_rows), codes, rtol=1e-9)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_float32_stays_float32_and_close_to_float64(selection):
+@pytest.mark.parametrize("rule", SELECTIONS)
+def test_float32_stays_float32_and_close_to_float64(rule):
     X, atoms = (array.astype(np.float32) for array in correlated(40, 200, 60))
-    codes = omp(X, atoms, 6, selection=selection)
+    codes = omp(X, atoms, 6, rule=rule)
     assert codes.dtype == np.float32
-    expected = omp(X.astype(float), atoms.astype(float), 6, selection=selection)
+    expected = omp(X.astype(float), atoms.astype(float), 6, rule=rule)
     residuals, best = (np.linalg.norm(X - part @ atoms, axis=1) for part in (codes, expected))
     np.testing.assert_allclose(residuals, best, rtol=1e-3)
 
@@ -422,7 +422,7 @@ def test_too_many_nonzeros_are_clipped_with_a_warning_that_names_both_numbers(sh
 BAD = [
     ({"n_nonzero": 0}, "n_nonzero is 0. Expected 1 or more"),
     ({"n_nonzero": 2.5}, "n_nonzero is 2.5. Expected a whole number"),
-    ({"selection": "fast"}, "selection is 'fast'. Expected 'orthogonal'"),
+    ({"rule": "fast"}, "rule is 'fast'. Expected 'orthogonal'"),
     ({"tol": -1.0}, "tol is -1.0. Expected None or"),
     ({"tol": np.nan}, "tol is nan. Expected None or"),
     ({"X": np.ones((3, 19))}, "X has 19 features and atoms have 20"),

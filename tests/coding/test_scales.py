@@ -30,7 +30,7 @@ def power(scale):
 
 CODERS = {
     "omp": lambda X, atoms, scale: omp(X, atoms, 3),
-    "forward": lambda X, atoms, scale: omp(X, atoms, 3, selection="forward"),
+    "forward": lambda X, atoms, scale: omp(X, atoms, 3, rule="forward"),
     "omp with tol": lambda X, atoms, scale: omp(X, atoms, 5, 2.0 * scale),
     "path": lambda X, atoms, scale: omp_path(X, atoms, [2, 4])[1],
     "lasso": lambda X, atoms, scale: lasso(X, atoms, n_nonzero=3),

@@ -18,8 +18,8 @@ from scipy.sparse import csr_matrix
 
 from dbdl._arrays import unit_rows
 from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.lasso import lasso
-from dbdl.coding.omp import Selection, encode, gram_matrix
+from dbdl.coding.coder import Paths, PreparedAtoms
+from dbdl.coding.omp import Rule, encode
 from dbdl.draws import Key, logit_betas
 from dbdl.model import conditionals
 from dbdl.model.codes import Scan
@@ -45,6 +45,9 @@ class DeviceMemoryError(MemoryError):
         super().__init__(message)
         self.n_entries = n_entries
 
+
+#: Chains that share a GPU or a cluster: while one waits for the host, the others use it.
+LANES_OF_A_DEVICE = 5
 
 ALL_ZERO = "every row of X is zero: there is nothing to learn. Check how X was made."
 
@@ -93,13 +96,6 @@ class Data(ArrayRecord):
         return int(self.X.shape[1])
 
 
-class Paths(Protocol):
-    """Greedy paths of rows."""
-
-    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
-        """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
-
-
 class Backend(Protocol):
     """The verbs.
 
@@ -107,12 +103,16 @@ class Backend(Protocol):
     wherever they live: the sampler only hands them back. `UsageSums` are NumPy's.
     """
 
-    #: Whether the lasso's path is followed where the rest is done.
-    has_lasso: ClassVar[bool]
+    #: "cpu" or "cuda".
+    device_kind: ClassVar[str]
 
     @property
     def n_threads(self) -> int:
         """Number of threads that the backend uses."""
+
+    @property
+    def n_lanes(self) -> int:
+        """Number of chains that are learned at the same time."""
 
     def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows (n_samples, n_features) and their class numbers (n_samples,) in place."""
@@ -183,20 +183,8 @@ class Backend(Protocol):
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
         """Codes over the atoms in ``kept`` alone."""
 
-    def pursue(
-        self,
-        X: Floats,
-        atoms: Floats,
-        gram: Floats | None,
-        lengths: Sequence[int],
-        selection: Selection,
-    ) -> Paths:
+    def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
         """Greedy paths of new rows over published atoms, as `dbdl.coding.omp.encode`."""
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        """Codes of new rows, for each number of non-zeros, as `dbdl.coding.lasso.lasso`."""
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
@@ -238,10 +226,15 @@ class HostBackend:
         Rows summed together, a multiple of 32; results depend on it, by rounding alone.
     """
 
-    has_lasso: ClassVar[bool] = True
+    device_kind: ClassVar[str] = "cpu"
 
     n_threads: int = 1
     block_rows: int = SUM_ROWS
+
+    @property
+    def n_lanes(self) -> int:
+        """Number of chains that are learned at the same time: one per thread."""
+        return self.n_threads
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
         """Put rows and their class numbers in place."""
@@ -313,24 +306,9 @@ class HostBackend:
         """Codes over the atoms in ``kept`` alone."""
         return codes.keep(kept, n_atoms)
 
-    def pursue(
-        self,
-        X: Floats,
-        atoms: Floats,
-        gram: Floats | None,
-        lengths: Sequence[int],
-        selection: Selection,
-    ) -> Paths:
+    def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
         """Greedy paths of new rows over published atoms."""
-        if gram is None:
-            gram = gram_matrix(atoms, self.n_threads)
-        return encode(X, atoms, gram, lengths, selection, None, self.n_threads)
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        """Codes of new rows, for each number of non-zeros."""
-        return follow_lasso(X, atoms, gram, lengths, self.n_threads)
+        return encode(X, atoms.atoms, atoms.gram, lengths, rule, None, self.n_threads)
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
@@ -364,18 +342,6 @@ class HostBackend:
     def codes_from_host(self, data: Data, codes: Codes, n_atoms: int) -> Any:
         """Return the codes: they are where they should be."""
         return codes
-
-
-def follow_lasso(
-    X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int], n_threads: int
-) -> list[csr_matrix]:
-    """Codes of rows along the lasso's path, for each number of non-zeros.
-
-    A Gram matrix in float32 is computed anew in float64: atoms that are alike need it.
-    """
-    if gram is None or gram.dtype != np.float64:
-        gram = gram_matrix(atoms.astype(np.float64, copy=False), n_threads)
-    return [lasso(X, atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
 
 
 def parameters_to_host(parameters: Parameters, backend: Backend) -> Parameters:

@@ -23,8 +23,9 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from dbdl._processor import processor_kind
-from dbdl.backends.base import Backend, Data
+from dbdl.backends.base import LANES_OF_A_DEVICE, Backend, Data
 from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while, open_part
+from dbdl.model.statistics import SUM_ROWS
 from dbdl.rows import LazyRows, Preparation
 from dbdl.rows.readers import DaskRows
 
@@ -67,6 +68,14 @@ class DaskEngine:
     client: Client
     lost_after: float = LOST_AFTER
     _held: dict[Any, Future] = field(default_factory=dict, repr=False, compare=False)
+
+    def n_lanes(self, inner: Backend) -> int:
+        """Number of chains that are learned at the same time."""
+        return LANES_OF_A_DEVICE
+
+    def arrange(self, rows: Any) -> Any:
+        """Return rows in partitions of whole blocks."""
+        return aligned(rows, SUM_ROWS) if isinstance(rows, LazyRows) else rows
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut as the chunks of a collection are, or into a few parts for each thread."""

@@ -31,7 +31,7 @@ class ReferenceBackend(HostBackend):
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         """Codes of the rows by matching pursuit."""
-        return Codes.from_dense(omp(data.X, atoms, n_nonzero, selection="forward").toarray())
+        return Codes.from_dense(omp(data.X, atoms, n_nonzero, rule="forward").toarray())
 
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan

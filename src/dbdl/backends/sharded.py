@@ -142,6 +142,12 @@ class SweptCodes(Codes):
 class Engine(Protocol):
     """Where the functions of the parts run. A handle stands for a value that may be elsewhere."""
 
+    def n_lanes(self, inner: Backend) -> int:
+        """Number of chains that are learned at the same time."""
+
+    def arrange(self, rows: Any) -> Any:
+        """Return rows in the parts in which they will be read."""
+
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Say how rows are cut."""
 
@@ -166,6 +172,14 @@ class InTurn:
     """
 
     part_bytes: int = PART_BYTES
+
+    def n_lanes(self, inner: Backend) -> int:
+        """Number of chains that the backend here learns at the same time."""
+        return inner.n_lanes
+
+    def arrange(self, rows: Any) -> Any:
+        """Return the rows as they are: they can be cut anywhere."""
+        return rows
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
         """Cut into parts of ``part_bytes`` at most, but of one block at least."""
@@ -213,6 +227,11 @@ class ShardedBackend(HostBackend):
 
     inner: Backend = field(default_factory=NumbaBackend)
     engine: Engine = field(default_factory=InTurn)
+
+    @property
+    def n_lanes(self) -> int:
+        """Number of chains that are learned at the same time."""
+        return self.engine.n_lanes(self.inner)
 
     def place(self, X: Rows, class_of_row: NDArray[np.int64]) -> ShardedData:
         """Cut the rows into parts and put these in place."""

@@ -29,8 +29,9 @@ from torch import Tensor
 
 from dbdl._threads import block_slices
 from dbdl.backends import triton_kernels as kernels
-from dbdl.backends.base import Data, DeviceMemoryError, follow_lasso, place_rows
-from dbdl.coding.omp import DEPENDENCE, NOISE, Selection
+from dbdl.backends.base import LANES_OF_A_DEVICE, Data, DeviceMemoryError, place_rows
+from dbdl.coding.coder import PreparedAtoms
+from dbdl.coding.omp import DEPENDENCE, NOISE, Rule
 from dbdl.draws import Key, Site
 from dbdl.model.codes import Scan
 from dbdl.model.conditionals import AtomPosterior
@@ -106,12 +107,17 @@ class TorchBackend:
         A device of PyTorch: "cuda", "cuda:1"; "cpu" runs the kernels in Triton's interpreter.
     """
 
-    has_lasso: ClassVar[bool] = False
+    device_kind: ClassVar[str] = "cuda"
 
     n_threads: int = 1
     device: str = "cuda"
 
     # ------------------------------------------------------------------------------ to and fro
+
+    @property
+    def n_lanes(self) -> int:
+        """Number of chains that are learned at the same time."""
+        return max(self.n_threads, LANES_OF_A_DEVICE)
 
     def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
         """Put rows and their class numbers on the device."""
@@ -377,23 +383,12 @@ class TorchBackend:
     # ------------------------------------------------------------------------- what is published
 
     def pursue(
-        self,
-        X: Floats,
-        atoms: Floats,
-        gram: Floats | None,
-        lengths: Sequence[int],
-        selection: Selection,
+        self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule
     ) -> DevicePursuit:
         """Greedy paths of new rows over published atoms."""
         with self._here(), exact_products():
-            dictionary = self.put(atoms)
-            return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, selection)
-
-    def follow_lasso(
-        self, X: Floats, atoms: Floats, gram: Floats | None, lengths: Sequence[int]
-    ) -> list[csr_matrix]:
-        """Codes of new rows, for each number of non-zeros; on the host."""
-        return follow_lasso(X, atoms, gram, lengths, self.n_threads)
+            dictionary = self.put(atoms.atoms)
+            return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, rule)
 
     def ridge(
         self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
@@ -654,16 +649,16 @@ class DevicePursuit:
 
 
 def pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Rule
 ) -> DevicePursuit:
     """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
     row_bytes = max(lengths) * (len(atoms) + max(lengths)) * X.element_size()
     n_rows = max(PURSUIT_BYTES // row_bytes, 1)
-    parts = [_pursue(X[:0], atoms, gram, lengths, selection)]
+    parts = [_pursue(X[:0], atoms, gram, lengths, rule)]
     first = 0
     while first < len(X):
         try:
-            parts.append(_pursue(X[first : first + n_rows], atoms, gram, lengths, selection))
+            parts.append(_pursue(X[first : first + n_rows], atoms, gram, lengths, rule))
             first += n_rows
         except torch.cuda.OutOfMemoryError:
             if n_rows == 1:
@@ -678,7 +673,7 @@ def pursue(
 
 
 def _pursue(
-    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], selection: Selection
+    X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Rule
 ) -> DevicePursuit:
     n_rows, n_atoms, n_nonzero = len(X), len(atoms), max(lengths)
     order = X.new_zeros(n_rows, n_nonzero, dtype=torch.int32)
@@ -708,7 +703,7 @@ def _pursue(
         n_nonzero,
         DEPENDENCE[dtype.dtype],
         NOISE * dtype.eps * X.shape[1] ** 0.5,
-        FORWARD=selection == "forward",
+        FORWARD=rule == "forward",
         BLOCK=block,
         num_warps=n_warps,
     )

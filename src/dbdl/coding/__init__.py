@@ -1,7 +1,75 @@
-"""Sparse coding of rows over given atoms."""
+"""Sparse coding of rows over given atoms: functions, and coders as objects."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dbdl.coding.coder import CodePrior, Coder, CodingBackend, PreparedAtoms, encode_each
+from dbdl.coding.greedy import LENGTHS, Forward, Greedy, Orthogonal
 from dbdl.coding.lasso import lasso
+from dbdl.coding.lasso_path import LassoPath
 from dbdl.coding.llc import llc
 from dbdl.coding.omp import omp, omp_path
+from dbdl.coding.posterior_mean import PosteriorMean
 
-__all__ = ["lasso", "llc", "omp", "omp_path"]
+__all__ = [
+    "FAMILIES",
+    "CodePrior",
+    "Coder",
+    "CodingBackend",
+    "Forward",
+    "Greedy",
+    "LassoPath",
+    "Orthogonal",
+    "PosteriorMean",
+    "PreparedAtoms",
+    "candidates",
+    "encode_each",
+    "lasso",
+    "lengths_for",
+    "llc",
+    "omp",
+    "omp_path",
+]
+
+#: Every family of coders by name.
+FAMILIES: dict[str, type[Coder]] = {
+    family.name: family for family in (Forward, Orthogonal, LassoPath, PosteriorMean)
+}
+
+
+def lengths_for(n_features: int) -> list[int]:
+    """Numbers of non-zeros worth trying: up to half the features, and up to 4 of few features."""
+    most = max(n_features // 2, min(n_features, 4))
+    return [n for n in LENGTHS if n <= most]
+
+
+def candidates(
+    wanted: str | Coder | Iterable[str | Coder], lengths: Sequence[int], device: str = "cpu"
+) -> list[Coder]:
+    """List the coders to choose from; of equally good ones the first will be taken.
+
+    Parameters
+    ----------
+    wanted : str, Coder, or an iterable of these
+        "auto" for every family that may be tried on the device; the name of a family, for its
+        coders with these numbers of non-zeros; a coder stands for itself.
+    lengths : sequence of int
+    device : str
+        "cpu" or "cuda".
+    """
+    parts = [wanted] if isinstance(wanted, str | Coder) else list(wanted)
+    if parts == ["auto"]:
+        parts = [f.name for f in FAMILIES.values() if f.automatic and device in f.devices]
+    found: list[Coder] = []
+    for part in parts:
+        if isinstance(part, Coder):
+            found.append(part)
+        elif part in FAMILIES:
+            found += FAMILIES[part].candidates(lengths, alone=len(parts) == 1)
+        else:
+            raise ValueError(
+                f"coder is {part!r}. Expected 'auto', one of {sorted(FAMILIES)}, a coder such as "
+                "dbdl.coding.Forward(20), or several of them."
+            )
+    return list(dict.fromkeys(found))

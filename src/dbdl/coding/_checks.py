@@ -64,10 +64,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_choices(selection: str, tol: float | None) -> None:
-    if selection not in ("orthogonal", "forward"):
+def check_choices(rule: str, tol: float | None) -> None:
+    if rule not in ("orthogonal", "forward"):
         raise ValueError(
-            f"selection is {selection!r}. Expected 'orthogonal' (textbook) or 'forward' (lowers "
+            f"rule is {rule!r}. Expected 'orthogonal' (textbook) or 'forward' (lowers "
             "the residual most). Choose one of the two."
         )
     if tol is not None and not (is_number(tol) and tol >= 0):

@@ -53,7 +53,7 @@ from dbdl.coding._checks import (
 )
 from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_atoms, unsafe_exponents
 
-Selection = Literal["orthogonal", "forward"]
+Rule = Literal["orthogonal", "forward"]
 Array = NDArray[Any]
 
 # Rows coded by one call of the kernel.
@@ -156,7 +156,7 @@ def omp(
     atoms: ArrayLike,
     n_nonzero: int = 50,
     tol: float | None = None,
-    selection: Selection = "orthogonal",
+    rule: Rule = "orthogonal",
     *,
     gram: ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -178,7 +178,7 @@ def omp(
         A row is done once the norm (not the squared norm) of its residual is ``tol`` or less. The
         norm comes from Pythagoras: under 1e-8 of the norm of the row (1e-4 in float32) it is
         rounding, and a smaller ``tol`` acts like none.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
+    rule : {"orthogonal", "forward"}, default="orthogonal"
         ``"orthogonal"`` takes the atom best correlated with the residual, as the textbooks do;
         ``"forward"`` the one that lowers the residual most.
     gram : array-like of shape (n_atoms, n_atoms), optional
@@ -199,14 +199,14 @@ def omp(
     >>> omp([[3.0, 0.0, 1.0]], np.eye(3), n_nonzero=2).toarray()
     array([[3., 0., 1.]])
     """
-    return _code(X, atoms, [n_nonzero], tol, selection, gram, n_jobs)[0]
+    return _code(X, atoms, [n_nonzero], tol, rule, gram, n_jobs)[0]
 
 
 def omp_path(
     X: ArrayLike,
     atoms: ArrayLike,
     n_nonzero: Sequence[int],
-    selection: Selection = "orthogonal",
+    rule: Rule = "orthogonal",
     *,
     gram: ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -218,7 +218,7 @@ def omp_path(
 
     Parameters
     ----------
-    X, atoms, selection, gram, n_jobs
+    X, atoms, rule, gram, n_jobs
         As for :func:`omp`.
     n_nonzero : sequence of int
         Numbers of non-zeros, in any order.
@@ -228,7 +228,7 @@ def omp_path(
     codes : list of csr_matrix of shape (n_samples, n_atoms)
         One for each entry of ``n_nonzero``, bit for bit what :func:`omp` gives for it.
     """
-    return _code(X, atoms, as_lengths(n_nonzero), None, selection, gram, n_jobs)
+    return _code(X, atoms, as_lengths(n_nonzero), None, rule, gram, n_jobs)
 
 
 def encode(
@@ -236,7 +236,7 @@ def encode(
     atoms: Array,
     gram: Array,
     lengths: Sequence[int],
-    selection: Selection = "orthogonal",
+    rule: Rule = "orthogonal",
     tol: float | None = None,
     n_threads: int = 1,
 ) -> Pursuit:
@@ -252,7 +252,7 @@ def encode(
         ``atoms @ atoms.T``, see :func:`gram_matrix`.
     lengths : sequence of int
         Numbers of non-zeros, each from 1 to ``min(n_atoms, n_features)``.
-    selection, tol
+    rule, tol
         As for :func:`omp`.
     n_threads : int, default=1
         Number of threads.
@@ -264,7 +264,7 @@ def encode(
     X, atoms, gram = (np.ascontiguousarray(array) for array in (X, atoms, gram))
     sizes = np.array(lengths, dtype=np.int64)
     longest = int(sizes.max())
-    problem = _pose(X, gram, selection, tol)
+    problem = _pose(X, gram, rule, tol)
     # Many rows pay for a copy that halves what each step reads; few go the careful way at once.
     many = len(X) * longest * (longest + 64) > COPY_PAYS * len(gram)
     unit_gram = np.empty(gram.shape if many else (0, 0), np.float32)
@@ -331,13 +331,13 @@ def _code(
     atoms: ArrayLike,
     lengths: list[int],
     tol: float | None,
-    selection: Selection,
+    rule: Rule,
     gram: ArrayLike | None,
     n_jobs: int | None,
 ) -> list[csr_matrix]:
     """Check the input, code, and lay the codes out as CSR matrices in the float dtype of X."""
     rows, dictionary = as_matrices(X, atoms)
-    check_choices(selection, tol)
+    check_choices(rule, tol)
     lengths = check_lengths(lengths, min(dictionary.shape))
     asked = rows.dtype
     dtype = np.result_type(rows, dictionary)
@@ -358,7 +358,7 @@ def _code(
 
     def code(rows: Array, exponent: int) -> list[csr_matrix]:
         own_tol = scaled_number(tol, -exponent)
-        pursuit = encode(rows, dictionary, products, lengths, selection, own_tol, n_threads)
+        pursuit = encode(rows, dictionary, products, lengths, rule, own_tol, n_threads)
         return [pursuit.to_csr([i], dictionary.shape[0]) for i in range(len(lengths))]
 
     try:
@@ -411,14 +411,14 @@ class _Screen(NamedTuple):
     weights: Array  # (longest + 8,)
 
 
-def _pose(X: Array, gram: Array, selection: str, tol: float | None) -> _Problem:
+def _pose(X: Array, gram: Array, rule: str, tol: float | None) -> _Problem:
     eps = float(np.finfo(X.dtype).eps)
     norm = np.sqrt(np.diagonal(gram).astype(np.float64))
     inverse_norm = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
     return _Problem(
         read_only(gram),
         inverse_norm,
-        selection == "forward",
+        rule == "forward",
         -1.0 if tol is None else float(tol),
         NOISE * eps * math.sqrt(X.shape[1]),
         DEPENDENCE[X.dtype.name],

@@ -1,11 +1,14 @@
-"""What the estimators of the model share: parameters of a chain, coding and decoding of rows."""
+"""Shared parts of the model's estimators: rows, settings, journals, coding and decoding."""
 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,59 +24,54 @@ from sklearn.utils.validation import (
 
 from dbdl._arrays import as_labels
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
-from dbdl.backends import Backend, Engine, make_backend, make_engine
-from dbdl.backends.sharded import InTurn
+from dbdl.backends import Backend, make_backend, make_engine
+from dbdl.backends.crew import Crew
+from dbdl.coding import Coder, candidates, lengths_for
 from dbdl.estimators._lazy import by_blocks
-from dbdl.estimators._progress import CallbackSupportMixin
-from dbdl.estimators._rows import N_JOBS, NOT_NEGATIVE, POSITIVE, PRECISION, RowEstimator, decode
+from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
+from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.ensemble import Member
-from dbdl.learn.held_out import Coder, Rule
+from dbdl.learn.checkpoints import Choice, Identity
+from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
-from dbdl.learn.online import OnlineState, begin
-from dbdl.learn.resume import (
-    FitMemory,
-    FitSizes,
-    Identity,
-    Keeper,
-    deciding,
-    fingerprint,
-    open_keeper,
-)
-from dbdl.model.state import Floats
-from dbdl.model.statistics import SUM_ROWS
-from dbdl.model.trust import AtLeastOne, RecordError, Scope
+from dbdl.learn.members import Member
+from dbdl.learn.online import OnlineState, begin, later_sweeps
+from dbdl.learn.pilots import PILOT_SWEEPS, Candidates
+from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
+from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 
+#: Packages whose frames stand between an estimator and its user.
+INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
+
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
-    "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-    "initial_ratio": [POSITIVE],
+    "n_sweeps": [AT_LEAST_ONE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
-    "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "scan": [StrOptions({"collapsed", "paper"})],
-    "noise_precision": [PRECISION],
-    "sample_noise": ["boolean"],
-    "strength_precision": [PRECISION],
-    "strengths_counted": [StrOptions({"used", "all"})],
-    "atom_precision": [None, PRECISION],
-    "usage_a": [None, PRECISION],
-    "usage_b": [None, PRECISION],
-    "hyper_prior": [PRECISION],
-    "beta_size": [StrOptions({"start", "current"})],
-    "least_energy": [NOT_NEGATIVE],
-    "n_start_nonzero": [Interval(Integral, 1, None, closed="left")],
+    "coder": [str, Coder, "array-like"],
+    "n_nonzero": [StrOptions({"auto"}), AT_LEAST_ONE],
+    "model": [None, ModelSettings],
     "forgetting": [Interval(Real, 0, 1, closed="right")],
-    "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
     "normalize": ["boolean"],
     "device": [str],
     "checkpoint": [None, str, os.PathLike],
-    "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
+    "checkpoint_every": [AT_LEAST_ONE],
     "warm_start": ["boolean"],
     "n_jobs": N_JOBS,
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
+
+
+def warn_caller(message: str) -> None:
+    """Warn at the line of the user's that called an estimator, behind all decorators."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in INNER_PACKAGES:
+            break
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 class DictionaryEstimator(
@@ -83,17 +81,32 @@ class DictionaryEstimator(
 
     _learned: ClassVar[tuple[str, ...]] = ("chains_", "online_", "_memory")
 
+    model: ModelSettings | None
     chains_: list[Member]
     online_: OnlineState
-    n_nonzero_: AtLeastOne
-    selection_: Rule
-    path_average_: bool
+    coder_: Coder
     _memory: FitMemory
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``model__noise_precision=1e4`` sets one of the model.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator or, after ``model__``, of its model.
+
+        Returns
+        -------
+        self : estimator
+        """
+        if self.model is None and any(name.startswith("model__") for name in params):
+            self.model = ModelSettings()
+        return super().set_params(**params)
+
     def _check_fitted(self, scope: Scope) -> None:
-        """Check the chains, and what is remembered to go on from them."""
+        """Check the chains, and what is remembered to resume them."""
         super()._check_fitted(scope)
-        self._check_attributes(scope, "chains_", "n_nonzero_", "selection_", "path_average_")
+        self._check_attributes(scope, "chains_", "coder_")
         if not self.chains_:
             raise RecordError("chains_ is empty")
         dtypes = {chain.atoms.dtype for chain in self.chains_}
@@ -108,7 +121,9 @@ class DictionaryEstimator(
                 )
         if "_memory" in vars(self):
             self._check_attributes(Scope(), "_memory")
-        self._publish(self.chains_)
+        self._stack(self.chains_)
+
+    # ------------------------------------------------------------------------------------- rows
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
         """Rows as `RowEstimator` has them, or rows that are read in parts (to learn from)."""
@@ -145,60 +160,120 @@ class DictionaryEstimator(
         if isinstance(X, np.ndarray):  # rows that are read in parts: found out as they are read
             super()._check_not_all_zero(X)
 
-    def _in_parts(self, X: Any) -> tuple[Any, Engine | None]:
-        """Rows in the parts that they will be read in, and where that happens."""
+    # ------------------------------------------------------- the problem, the crew, the journal
+
+    def _model_settings(self) -> dict[str, Any]:
+        model = ModelSettings() if self.model is None else self.model
+        model._validate_params()
+        return model.get_params()
+
+    def _pose(
+        self,
+        X: Any,
+        class_of_row: NDArray[np.int64],
+        n_classes: int,
+        labels: LabelSettings,
+        n_chains: int = 1,
+        seed: int | None = None,
+    ) -> tuple[Problem, Crew]:
+        """The problem of learning from rows, and who works on it."""
+        seed = self._seed() if seed is None else seed
         engine = make_engine(X, self.device)
-        if isinstance(X, LazyRows) and not isinstance(engine, InTurn):
-            from dbdl.backends.dask_cluster import aligned
-
-            X = aligned(X, SUM_ROWS)
-        return X, engine
-
-    def _chain_settings(self) -> ChainSettings:
-        fields = ChainSettings.__dataclass_fields__
-        return ChainSettings(
-            **{name: getattr(self, name) for name in fields if hasattr(self, name)}
+        if engine is not None:
+            X = engine.arrange(X)
+        settings = ChainSettings(
+            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
         )
+        problem = Problem(X, class_of_row, n_classes, settings, labels, n_chains, seed)
+        return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
-    def _keeper(self, X: Floats, class_of_row: NDArray[np.int64]) -> Keeper | None:
-        """Open what is kept of this fit; None where nothing is asked to be."""
-        if self.checkpoint is None and not self.warm_start:
-            return None
+    def _coders(self, n_features: int) -> list[Coder]:
+        """Return the coders that may be chosen."""
+        lengths = lengths_for(n_features)
+        if self.n_nonzero != "auto":
+            lengths = [self._fixed_n_nonzero(n_features)]
+            if isinstance(self.coder, Coder):
+                raise ValueError(
+                    f"n_nonzero={self.n_nonzero} with coder={self.coder!r}, which has a number of "
+                    "non-zeros of its own. Use n_nonzero='auto', or name a family of coders."
+                )
+        return candidates(self.coder, lengths, self._backend().device_kind)
+
+    def _fixed_n_nonzero(self, n_features: int) -> int:
+        """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
+        if self.n_nonzero <= n_features:
+            return int(self.n_nonzero)
+        warn_caller(
+            f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; {n_features} "
+            "is used. Set n_nonzero to at most the number of features, or to 'auto'."
+        )
+        return n_features
+
+    @contextmanager
+    def _journal(
+        self, problem: Problem, candidates: Candidates
+    ) -> Iterator[tuple[Problem, Journal]]:
+        """Open the journal of a fit, and give the problem the seed of the fit that it resumes."""
+        progress = FitProgress(self, self.verbose)
+        journal: Any = Journal(progress.tell)
+        if self.checkpoint is not None or self.warm_start:
+            journal = self._open_journal(problem, progress)
+            problem = journal.problem
+        if not journal.is_ahead:
+            self._compile(problem, candidates)
+            n_pilots = candidates.n_pilots(problem) if journal.choice is None else 0
+            n_sweeps = self.n_sweeps
+            progress.begin(n_pilots, min(n_sweeps, PILOT_SWEEPS), problem.n_chains, n_sweeps)
+        yield problem, journal
+        progress.end()
+
+    @contextmanager
+    def _journal_of_batch(
+        self, problem: Problem, candidates: Candidates, first: bool, pilots: bool = False
+    ) -> Iterator[Journal]:
+        """Open the journal of a batch, which only tells."""
+        progress = FitProgress(self, self.verbose)
+        self._compile(problem, candidates)
+        sweeps = int if first else later_sweeps
+        n_pilots = candidates.n_pilots(problem) if pilots else 0
+        pilot_sweeps = sweeps(min(self.n_sweeps, PILOT_SWEEPS))
+        progress.begin(n_pilots, pilot_sweeps, problem.n_chains, sweeps(self.n_sweeps))
+        yield Journal(progress.tell)
+        progress.end()
+
+    def _compile(self, problem: Problem, candidates: Candidates) -> None:
+        """Compile the kernels, and say so, when this is the first fit of such rows."""
+        X: Any = problem.X
+        if not self.device.startswith("cuda"):
+            compile_kernels(X.dtype, candidates.coders)
+
+    def _open_journal(self, problem: Problem, progress: FitProgress) -> KeptJournal:
+        """Open a journal that keeps, with what earlier fits kept."""
         memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
         if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
-            warnings.warn(
-                "warm_start=True, but the fit before kept no states of its chains to go on from: "
-                "it had warm_start=False. Learning from the start.",
-                UserWarning,
-                stacklevel=6,
+            warn_caller(
+                "warm_start=True, but the fit before kept no states of its chains to resume from: "
+                "it had warm_start=False. Learning from the start."
             )
-        parameters = deciding(self.get_params(deep=False))
-        identity = Identity(
-            type(self).__name__, parameters, fingerprint(X, class_of_row), self._seed()
-        )
-        keeper = open_keeper(
-            identity,
-            FitSizes.of(X, class_of_row, parameters),
+        model = {f"model__{name}": v for name, v in self._model_settings().items()}
+        parameters = self.get_params(deep=False) | model | {"model": None}
+        journal = open_journal(
+            problem,
+            Identity.of(type(self).__name__, parameters, problem),
+            progress.tell,
             seed_given=isinstance(self.random_state, Integral),
             memory=memory,
             path=self.checkpoint,
             every=self.checkpoint_every,
             warm_start=self.warm_start,
+            pilot_sweeps=PILOT_SWEEPS,
         )
-        if keeper.is_ahead:
-            warnings.warn(
+        if journal.is_ahead:
+            warn_caller(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
-                "already: they stay as they are. Use warm_start=False to start again.",
-                UserWarning,
-                stacklevel=6,
+                "already: they stay as they are. Use warm_start=False to start again."
             )
-        return keeper
-
-    def _remember(self, keeper: Keeper | None) -> None:
-        """Remember the chains' last states where a later fit may go on from them."""
-        self.__dict__.pop("_memory", None)
-        if self.warm_start and keeper is not None:
-            self._memory = keeper.memory()
+        return journal
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -206,50 +281,47 @@ class DictionaryEstimator(
             state = {**state, "checkpoint": os.fspath(state["checkpoint"])}
         return state
 
-    def _state_to_go_on_from(self) -> OnlineState:
-        """What is remembered of earlier batches, or the state before the first."""
+    def _earlier_batches(self) -> OnlineState:
+        """Return what is remembered of earlier batches, or the state before the first."""
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):
-            warnings.warn(
-                f"this {type(self).__name__} was fitted by fit, which keeps no sums to go on from: "
+            warn_caller(
+                f"this {type(self).__name__} was fitted by fit, which keeps no sums of its rows: "
                 "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
-                "fit does.",
-                UserWarning,
-                stacklevel=6,
+                "fit does."
             )
         return begin(self._seed())
 
-    def _fixed_n_nonzero(self, n_features: int) -> int:
-        """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
-        if self.n_nonzero <= n_features:
-            return int(self.n_nonzero)
-        warnings.warn(
-            f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; {n_features} "
-            "is used. Set n_nonzero to at most the number of features, or to 'auto'.",
-            UserWarning,
-            stacklevel=4,
-        )
-        return n_features
+    # ------------------------------------------------------------------------ the fitted estimator
 
-    def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays: the chains' stacked along the atom axis."""
+    def _publish(
+        self,
+        members: list[Member],
+        choice: Choice,
+        *,
+        memory: FitMemory | None = None,
+        online: OnlineState | None = None,
+    ) -> Self:
+        """Set all that is fitted, and what a later call may continue from."""
+        self.coder_ = choice.coder
+        self._stack(members)
+        for name, value in (("_memory", memory), ("online_", online)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+        return self
+
+    def _stack(self, chains: list[Member]) -> None:
+        """Set the arrays that follow from the chains: theirs, stacked along the atom axis."""
         self.chains_ = chains
         self.atoms_ = np.concatenate([chain.atoms for chain in chains])
         self.components_ = self.atoms_
         self.n_atoms_ = len(self.atoms_)
         self._n_features_out = self.n_atoms_
 
-    def _coder(self) -> Coder:
-        return Coder(self.selection_, self.n_nonzero_, self.path_average_)
-
     def _backend(self) -> Backend:
         return make_backend(self.device, resolve_n_jobs(self.n_jobs))
-
-    def _encode(self, X: Floats) -> csr_matrix:
-        backend = self._backend()
-        codes = [chain.encode(X, self._coder(), backend) for chain in self.chains_]
-        return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
     @by_blocks
     @single_threaded_blas()
@@ -263,12 +335,14 @@ class DictionaryEstimator(
         Returns
         -------
         codes : csr_matrix of shape (n_samples, n_atoms)
-            At most ``n_nonzero_`` non-zeros per chain in each row.
+            At most ``coder_.n_nonzero`` non-zeros per chain in each row.
         """
         check_is_fitted(self)
-        return self._encode(self._rows(X, reset=False))
+        rows, backend = self._rows(X, reset=False), self._backend()
+        codes = [chain.encode(rows, self.coder_, backend) for chain in self.chains_]
+        return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
-    def inverse_transform(self, X: ArrayLike | csr_matrix) -> Floats:
+    def inverse_transform(self, X: ArrayLike | csr_matrix) -> NDArray[np.floating[Any]]:
         """Rows that codes stand for, averaged over the chains.
 
         Parameters
@@ -286,8 +360,3 @@ class DictionaryEstimator(
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "chains_")
-
-    def _compile_first(self, rows: Any, with_lasso: bool = False) -> None:
-        """Compile the kernels, and say so, when this is the first fit of such rows."""
-        if not self.device.startswith("cuda"):
-            compile_kernels(rows.dtype, with_lasso)

@@ -22,56 +22,71 @@ except ImportError:  # without it there is nothing to support
 __all__ = ["CallbackSupportMixin", "FitProgress", "with_callbacks"]
 
 
-class FitProgress:
-    """Follows the sweeps of several chains that may run side by side.
+class _Progress:
+    """How far one chain is, and scikit-learn's task for it."""
 
-    With scikit-learn 1.9 or later a fit is a task with one subtask for each chain, which has one
-    for each sweep. The lock is there since callbacks need not expect two threads.
+    def __init__(self, title: str, n_sweeps: int, task: Any) -> None:
+        self.title, self.n_sweeps, self.task = title, n_sweeps, task
+        self.n_done = 0
+
+
+class FitProgress:
+    """Follows the sweeps of pilot chains and chains that may run side by side.
+
+    With scikit-learn 1.9 or later a fit is a task with one subtask for each pilot chain and each
+    chain, which has one for each sweep. The lock is there since callbacks need not expect two
+    threads.
     """
 
-    def __init__(self, estimator: Any, n_chains: int, n_sweeps: int, verbose: int) -> None:
-        self._estimator = estimator
-        self._n_chains, self._n_sweeps = n_chains, n_sweeps
-        self._every = max(1, n_sweeps // 5) if verbose == 1 else (1 if verbose else 0)
-        self._done = [0] * n_chains
+    def __init__(self, estimator: Any, verbose: int) -> None:
+        self._estimator, self._verbose = estimator, verbose
         self._lock = threading.Lock()
+        self._chains: dict[tuple[str, int], _Progress] = {}
         self._task: Any = None
-        self._chain_tasks: list[Any] = []
-        if hasattr(estimator, "_skl_callbacks"):
-            self._task = estimator._init_callback_context(
-                max_subtasks=n_chains, sequential_subtasks=False
-            )
-            self._task.call_on_fit_task_begin(estimator=estimator)
-            self._chain_tasks = [
-                self._task.subcontext(task_name="chain", task_id=c, max_subtasks=n_sweeps)
-                for c in range(n_chains)
-            ]
 
-    def __call__(self, chain: int, record: SweepRecord) -> None:
-        """Take note of one sweep."""
-        with self._lock:
-            self._done[chain] += 1
+    def begin(self, n_pilots: int, pilot_sweeps: int, n_chains: int, n_sweeps: int) -> None:
+        """Say how much there is to do."""
+        parts = [("pilot", n, n_pilots, pilot_sweeps) for n in range(n_pilots)]
+        parts += [("chain", n, n_chains, n_sweeps) for n in range(n_chains)]
+        if hasattr(self._estimator, "_skl_callbacks"):
+            self._task = self._estimator._init_callback_context(
+                max_subtasks=len(parts), sequential_subtasks=False
+            )
+            self._task.call_on_fit_task_begin(estimator=self._estimator)
+        for task_id, (kind, number, n_all, sweeps) in enumerate(parts):
+            task = None
             if self._task is not None:
+                name = "pilot chain" if kind == "pilot" else "chain"
+                task = self._task.subcontext(task_name=name, task_id=task_id, max_subtasks=sweeps)
+            title = f"{kind} {number + 1}/{n_all}"
+            self._chains[kind, number] = _Progress(title, sweeps, task)
+
+    def tell(self, kind: str, number: int, record: SweepRecord) -> None:
+        """Take note of one sweep of a "pilot" or "chain"."""
+        with self._lock:
+            chain = self._chains[kind, number]
+            chain.n_done += 1
+            if chain.task is not None:
                 self._tell_callbacks(chain, record)
-            done = self._done[chain]
-            if self._every and (done % self._every == 0 or done == self._n_sweeps):
+            every = max(1, chain.n_sweeps // 5) if self._verbose == 1 else 1
+            if self._verbose and (chain.n_done % every == 0 or chain.n_done == chain.n_sweeps):
                 print(
-                    f"chain {chain + 1}/{self._n_chains}  sweep {done:>3}/{self._n_sweeps}  "
-                    f"{record.n_atoms} atoms  {record.mean_nonzero:.1f} used a row  "
+                    f"{chain.title}  sweep {chain.n_done:>3}/{chain.n_sweeps}  "
+                    f"{record.n_atoms} atoms  {record.mean_nonzero:.1f} used per row  "
                     f"noise precision {record.noise_precision:.3g}  "
                     f"log joint {record.log_joint:.6g}",
                     flush=True,
                 )
 
-    def _tell_callbacks(self, chain: int, record: SweepRecord) -> None:
-        task = self._chain_tasks[chain]
-        if self._done[chain] == 1:
-            task.call_on_fit_task_begin(estimator=self._estimator)
+    def _tell_callbacks(self, chain: _Progress, record: SweepRecord) -> None:
+        estimator, task = self._estimator, chain.task
+        if chain.n_done == 1:
+            task.call_on_fit_task_begin(estimator=estimator)
         sweep = task.subcontext(task_name="sweep")
-        sweep.call_on_fit_task_begin(estimator=self._estimator)
-        sweep.call_on_fit_task_end(estimator=self._estimator, metadata=record._asdict())
-        if self._done[chain] == self._n_sweeps:
-            task.call_on_fit_task_end(estimator=self._estimator)
+        sweep.call_on_fit_task_begin(estimator=estimator)
+        sweep.call_on_fit_task_end(estimator=estimator, metadata=record._asdict())
+        if chain.n_done == chain.n_sweeps:
+            task.call_on_fit_task_end(estimator=estimator)
 
     def end(self) -> None:
         """Close the task of the whole fit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO
 from dbdl.estimators._lazy import by_blocks
 from dbdl.learn.held_out import to_probabilities
+from dbdl.model.settings import NOT_NEGATIVE as NOT_NEGATIVE
+from dbdl.model.settings import POSITIVE as POSITIVE
 from dbdl.model.state import Floats
 from dbdl.model.trust import Length, Positive, RecordError, Scope
 
@@ -33,13 +35,6 @@ TOO_SMALL = (
     "X has values of at most {largest:.2g} in absolute value, whose squares cannot be told from "
     "zero. Scale X, or use normalize=True."
 )
-
-#: Weights, penalties and precisions beyond this, or precisions under its inverse, leave nothing of
-#: the other numbers; float32 ends at 3e38.
-LARGEST_WEIGHT = 1e30
-POSITIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="right")
-NOT_NEGATIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="both")
-PRECISION = Interval(Real, 1 / LARGEST_WEIGHT, LARGEST_WEIGHT, closed="both")
 
 #: Constraints of ``n_jobs``: threads, or -1 for all processors, as joblib has it.
 N_JOBS: list[Any] = [

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from dbdl._arrays import as_labels
-from dbdl._threads import resolve_n_jobs, single_threaded_blas
+from dbdl._threads import single_threaded_blas
+from dbdl.backends.crew import Crew
+from dbdl.coding import Coder, Orthogonal
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
-from dbdl.estimators._progress import FitProgress, with_callbacks
+from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.ensemble import (
-    LABEL_WEIGHTS,
-    LabelSettings,
-    Member,
-    Task,
-    choose_on_held_out_rows,
-    learn_ensemble,
-)
-from dbdl.learn.held_out import GREEDY, SELECTIONS, Coder, HeldOutChoice, every_coder, lengths_for
-from dbdl.learn.online import (
-    Batch,
-    OnlineState,
-    choose_on_left_out_rows,
-    choose_on_new_rows,
-    in_order,
-    later_sweeps,
-    learn_batch,
-    pool,
-    take_batch,
-)
-from dbdl.learn.resume import Choice, Keeper
-from dbdl.model.state import Floats
+from dbdl.learn.checkpoints import Choice
+from dbdl.learn.held_out import HeldOutChoice
+from dbdl.learn.members import Member, learn_members
+from dbdl.learn.online import choose_for_batch, in_order, learn_batch, needs_pilots, take_batch
+from dbdl.learn.pilots import Candidates, choose
+from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
-from dbdl.rows.lazy import LazyRows, in_memory
+from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
 
+#: Weights of joint labels that are tried.
+LABEL_WEIGHTS = (0.01, 0.1, 1.0)
 #: Kinds of label atoms that follow from sums over rows, so that a batch can add to them.
 ONLINE_CLASSIFIERS = ("ridge", "recoded")
 
@@ -77,25 +66,22 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Gibbs sweeps of each chain.
     n_chains : int, default=5
         Chains, from different seeds. Each has its own dictionary; their scores are averaged.
-    initial_ratio : float, default=1.5
-        Atoms at the start for each training row, drawn class by class with replacement from the
-        rows; at most 5000 in all. Copies are left out at once: of 1.5 draws for each row about
-        0.78 are different rows.
     n_initial_atoms : int, default=None
-        Number of atoms at the start, drawn without replacement; wins over ``initial_ratio``.
+        Number of atoms at the start, drawn without replacement. None draws 1.5 per training row
+        with replacement (``initial_ratio`` of the model), at most 5000 in all.
+    coder : str, Coder or list of these, default="auto"
+        How a new row is coded. "forward" and "orthogonal" are matching pursuit, where the next atom
+        is the one that lowers the residual most once projected, or that of the textbook; the mean
+        of the codes along the greedy path, which shrinks the coefficients of the atoms chosen last,
+        is tried as well. "lasso" is the lasso's path, which ends before it has more than
+        ``n_nonzero`` atoms and shrinks all coefficients. "posterior mean" averages Gibbs draws of
+        the code. "auto" chooses among the first three on training rows that pilot chains never saw
+        (see ``held_out_``); on a GPU among the first two, since the lasso's path is followed on the
+        CPU. A coder of `dbdl.coding`, such as ``Forward(20)``, is used as it is; of a list, the
+        held-out rows choose.
     n_nonzero : int or "auto", default="auto"
-        Non-zeros of the code of a new row. "auto" chooses it on training rows that pilot
-        chains never saw (see ``held_out_``); an integer fixes it.
-    selection : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
-        How the atoms of a code are found: by matching pursuit, where the next atom is the one that
-        lowers the residual most once projected ("forward") or that of the textbook
-        ("orthogonal"); or along the path of the lasso, which ends before it has more than
-        ``n_nonzero`` atoms and shrinks all coefficients. "auto" chooses on the same held-out rows;
-        on a GPU it chooses among the first two, since the lasso's path is followed on the CPU.
-    path_average : bool or "auto", default="auto"
-        Whether the code of a new row is the mean of its codes along the greedy path, from a
-        quarter of ``n_nonzero`` on, which shrinks the coefficients of the atoms chosen last;
-        "auto" chooses on the same held-out rows. Codes of the lasso are never averaged.
+        Non-zeros of the code of a new row. "auto" chooses it on the same held-out rows; an integer
+        fixes it.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
         How the label atoms are found: ridge regression of the labels on the training codes of
         the chain; ridge on training rows coded anew like new rows; by the same Bayesian model
@@ -106,33 +92,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     label_weight : float or "auto", default="auto"
         Weight of the appended labels for ``classifier="joint"``; "auto" chooses it on held-out
         rows.
-    scan : {"collapsed", "paper"}, default="collapsed"
-        Draw usage with strengths integrated out, or given strengths (eq. 9).
-    noise_precision : float, default=1e6
-        Precision of the noise, at the start or throughout.
-    sample_noise : bool, default=True
-        Draw the noise precision (eq. 13) or hold it.
-    noise_per_class : bool, default=False
-        A noise precision for each class.
-    strength_precision : float, default=1.0
-        Precision of the strengths at the start.
-    strengths_counted : {"used", "all"}, default="used"
-        Strengths that inform their precision (eq. 12): of used atoms, or all.
-    atom_precision : float, default=None
-        Precision of the atoms' prior; the number of features if None.
-    usage_a, usage_b : float, default=None
-        Parameters of the Beta process; half the smallest class if None.
-    hyper_prior : float, default=1e-6
-        Shape and rate of the Gamma priors of the precisions.
-    beta_size : {"start", "current"}, default="start"
-        K in Beta(a_o/K, b_o(K-1)/K): the number of atoms at the start, or those left.
-    least_energy : float, default=0.05
-        Atoms that explain less than this fraction of one row's squared norm, over all rows, are
-        dropped between sweeps; 0 drops unused atoms only.
-    n_start_nonzero : int, default=10
-        Non-zeros of the codes that a chain starts from. Few make sparser chains.
-    n_atom_draws : int, default=0
-        Publish the mean of so many draws of the atoms; 0 publishes their posterior mean.
+    calibrate : bool, default=True
+        Fit the temperature of `predict_proba` on held-out rows. Without it, and with nothing left
+        to choose, there are no pilot chains, and the temperature is 1.
+    model : ModelSettings, default=None
+        Priors, scan, start and end of the chains; ``model__noise_precision`` and the like are
+        parameters of a grid search. None stands for the defaults.
     forgetting : float, default=1.0
         How much of what earlier batches taught counts at each new batch of `partial_fit`; 1
         forgets nothing, 0.9 lets a row count 0.9 after one batch, 0.81 after two.
@@ -145,7 +110,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         GPUs.
     checkpoint : str or path-like, default=None
         Folder in which the state of every chain is kept, made if need be. A `fit` with the same
-        data and parameters goes on from there, after a kill at any moment too, and ends with the
+        data and parameters is resumed from there, after a kill at any moment too, and ends with the
         same bits; where ``random_state`` is not a number it takes the seed of the fit before. The
         folder stays after a fit: the next one returns its result at once. Other data or
         parameters, damaged files and folders of something else are refused with a
@@ -154,7 +119,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     checkpoint_every : int, default=5
         Sweeps of a chain between two checkpoints.
     warm_start : bool, default=False
-        Go on from the last states of the fit before: on the same data and with the same parameters
+        Resume the last states of the fit before: on the same data and with the same parameters
         but a larger ``n_sweeps``, the result is that of one fit with that many sweeps. The states,
         mostly the codes of the training rows, are kept with the model meanwhile.
     n_jobs : int, default=None
@@ -174,12 +139,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
     n_atoms_ : int
         Number of atoms over all chains: about that of the different rows drawn.
-    n_nonzero_, selection_, path_average_ : int, str, bool
-        Number of non-zeros and rule that finds them in use, and whether its path is averaged.
+    coder_ : Coder
+        The coder in use, with its number of non-zeros.
     temperature_ : float
         Of the softmax of `predict_proba`, fitted on held-out rows.
     held_out_ : HeldOutChoice or None
-        What the held-out rows said of each coder; None if no row could be left out.
+        How each coder did on the held-out rows; None if there were none.
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
@@ -212,13 +177,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "selection": [StrOptions({"auto", *SELECTIONS})],
-        "path_average": [StrOptions({"auto"}), "boolean"],
+        "n_chains": [AT_LEAST_ONE],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
         "label_weight": [StrOptions({"auto"}), POSITIVE],
-        "noise_per_class": ["boolean"],
+        "calibrate": ["boolean"],
     }
 
     held_out_: HeldOutChoice | None
@@ -228,28 +191,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         *,
         n_sweeps: int = 35,
         n_chains: int = 5,
-        initial_ratio: float = 1.5,
         n_initial_atoms: int | None = None,
+        coder: str | Coder | Sequence[str | Coder] = "auto",
         n_nonzero: int | str = "auto",
-        selection: str = "auto",
-        path_average: bool | str = "auto",
         classifier: str = "ridge",
         penalty: float = 0.1,
         label_weight: float | str = "auto",
-        scan: str = "collapsed",
-        noise_precision: float = 1e6,
-        sample_noise: bool = True,
-        noise_per_class: bool = False,
-        strength_precision: float = 1.0,
-        strengths_counted: str = "used",
-        atom_precision: float | None = None,
-        usage_a: float | None = None,
-        usage_b: float | None = None,
-        hyper_prior: float = 1e-6,
-        beta_size: str = "start",
-        least_energy: float = 0.05,
-        n_start_nonzero: int = 10,
-        n_atom_draws: int = 0,
+        calibrate: bool = True,
+        model: ModelSettings | None = None,
         forgetting: float = 1.0,
         normalize: bool = True,
         device: str = "cpu",
@@ -262,28 +211,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ) -> None:
         self.n_sweeps = n_sweeps
         self.n_chains = n_chains
-        self.initial_ratio = initial_ratio
         self.n_initial_atoms = n_initial_atoms
+        self.coder = coder
         self.n_nonzero = n_nonzero
-        self.selection = selection
-        self.path_average = path_average
         self.classifier = classifier
         self.penalty = penalty
         self.label_weight = label_weight
-        self.scan = scan
-        self.noise_precision = noise_precision
-        self.sample_noise = sample_noise
-        self.noise_per_class = noise_per_class
-        self.strength_precision = strength_precision
-        self.strengths_counted = strengths_counted
-        self.atom_precision = atom_precision
-        self.usage_a = usage_a
-        self.usage_b = usage_b
-        self.hyper_prior = hyper_prior
-        self.beta_size = beta_size
-        self.least_energy = least_energy
-        self.n_start_nonzero = n_start_nonzero
-        self.n_atom_draws = n_atom_draws
+        self.calibrate = calibrate
+        self.model = model
         self.forgetting = forgetting
         self.normalize = normalize
         self.device = device
@@ -306,7 +241,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         in 35 sweeps with precisions of their own that start at the same values; textbook
         matching pursuit with 50 non-zeros, at the start too. (Its experiments name 1e9 as the
         noise precision of Fifteen Scene, its discussion of UCF Sports: pass
-        ``noise_precision=1e9`` for either.)
+        ``model__noise_precision=1e9`` for either.)
 
         What the text leaves open or cannot be done to the letter is resolved as follows.
 
@@ -324,21 +259,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Parameters
         ----------
         **overrides
-            Any parameter of the class.
+            Any parameter of the class, or of its model after ``model__``.
         """
-        settings: dict[str, Any] = {
-            "n_chains": 1,
-            "n_nonzero": 50,
-            "selection": "orthogonal",
-            "path_average": False,
-            "classifier": "gibbs",
-            "scan": "paper",
-            "strengths_counted": "all",
-            "beta_size": "current",
-            "least_energy": 0.0,
-            "n_start_nonzero": 50,
-        }
-        return cls(**{**settings, **overrides})
+        model = ModelSettings(
+            scan="paper",
+            strengths_counted="all",
+            beta_size="current",
+            least_energy=0.0,
+            n_start_nonzero=50,
+        )
+        paper = cls(n_chains=1, coder=Orthogonal(50), classifier="gibbs", model=model)
+        return paper.set_params(**overrides)
 
     @whole_or_not_at_all
     @with_callbacks
@@ -360,28 +291,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        rows, class_of_row = self._rows_and_classes(X, y)
-        rows, engine = self._in_parts(rows)
-        if engine is not None and self.classifier in ("recoded", "joint"):
-            raise ValueError(
-                f"classifier={self.classifier!r} needs all rows in memory; for rows that are read "
-                "in parts or live on a cluster use 'ridge' or 'gibbs'"
-            )
-        keeper = self._keeper(rows, class_of_row)
-        if keeper is not None and keeper.is_ahead:
-            return self
-        self._compile_first(rows, self.selection in ("auto", "lasso"))
-        n_threads = resolve_n_jobs(self.n_jobs)
-        progress = FitProgress(self, self.n_chains, self.n_sweeps, self.verbose)
-        seed = self._seed() if keeper is None else keeper.identity.seed
-        task = self._choose(seed, rows, class_of_row, len(self.classes_), n_threads, keeper)
-        task = replace(task, engine=engine)
-        members = learn_ensemble(task, self._coder(), n_threads, progress, keeper)
-        self.__dict__.pop("online_", None)
-        self._publish(members)
-        self._remember(keeper)
-        progress.end()
-        return self
+        problem, crew = self._problem(*self._rows_and_classes(X, y))
+        candidates = self._candidates()
+        with self._journal(problem, candidates) as (problem, journal):
+            if journal.is_ahead:
+                return self
+            choice = choose(problem, candidates, crew, journal)
+            members = learn_members(problem, choice, crew, journal)
+        return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -419,61 +336,49 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 f"{self.classifier!r}: label atoms of other kinds do not follow from sums over "
                 "earlier rows."
             )
-        before = self._state_to_go_on_from()
+        before = self._earlier_batches()
         first = not before.chains
         rows, labels = self._labelled_rows(in_memory(X), y, reset=first)
         check_classification_targets(labels)
         self._check_not_all_zero(rows)
         known = np.empty(0, labels.dtype) if first else self.classes_
         all_classes = known_classes(known, labels, classes)
-        self._compile_first(rows, self.selection in ("auto", "lasso"))
-        n_threads = resolve_n_jobs(self.n_jobs)
-        n_chains = self.n_chains if first else len(before.chains)
-        n_sweeps = self.n_sweeps if first else later_sweeps(self.n_sweeps)
-        progress = FitProgress(self, n_chains, n_sweeps, self.verbose)
         state, batch = take_batch(before, rows, labels)
-        task = self._choose_online(before, state, batch, n_chains, n_threads)
-        state, members = learn_batch(
-            state, batch, task, self._coder(), self.forgetting, n_threads, progress
-        )
-        self.__dict__.pop("_memory", None)
-        self.classes_, self.online_ = all_classes, state
+        data, known_labels = batch.data, len(before.labels)
+        problem, crew = self._problem(data.X, data.class_of_row, len(state.labels), state.seed)
+        if not first:
+            problem = replace(problem, n_chains=len(before.chains))
+        candidates = self._candidates(first)
+        pilots = needs_pilots(before, state, batch)
+        with self._journal_of_batch(problem, candidates, first, pilots) as journal:
+            if first:
+                choice = choose(problem, candidates, crew, journal)
+            else:
+                place = None
+                if known_labels == len(state.labels):
+                    place = np.searchsorted(self.classes_, state.labels)
+                choice = choose_for_batch(
+                    Choice(self.coder_, self.temperature_, 1.0, self.held_out_),
+                    self.chains_, state, batch, problem, candidates, place, self.forgetting, crew,
+                    journal,
+                )  # fmt: skip
+            state, members = learn_batch(
+                state, batch, problem, choice.coder, self.forgetting, crew, journal
+            )
+        self.classes_ = all_classes
         place, priors = np.searchsorted(all_classes, state.labels), state.chains[0].priors
         never = priors.beta_a / (priors.beta_a + priors.beta_b)
-        self._publish([in_order(m, place, len(all_classes), never) for m in members])
-        progress.end()
-        return self
+        members = [in_order(m, place, len(all_classes), never) for m in members]
+        return self._publish(members, choice, online=state)
 
-    def _choose_online(
-        self, before: OnlineState, state: OnlineState, batch: Batch, n_chains: int, n_threads: int
-    ) -> Task:
-        """Choose coder and temperature for a batch; how it is learned."""
-        data, n_classes = batch.data, len(state.labels)
-        if not before.chains and n_classes > 1:
-            return self._choose(state.seed, data.X, data.class_of_row, n_classes, n_threads)
-        task = self._task(state.seed, data.X, data.class_of_row, n_classes, 1.0)
-        task = replace(task, n_chains=n_chains)
-        coders = self._coders(data.n_features)
-        if not before.chains:  # one class: nothing to choose by
-            self._use(coders, None)
-            return task
-        if self.classifier == "recoded":  # label atoms are for one coder
-            coders = [self._coder()]
-        if len(before.labels) < n_classes:
-            found = choose_on_left_out_rows(state, batch, task, coders, self.forgetting, n_threads)
-        else:
-            place = np.searchsorted(self.classes_, state.labels)
-            found = choose_on_new_rows(
-                self.chains_, data.X, place[data.class_of_row], coders, self.device, n_threads
-            )
-        pooled = pool(self.held_out_, found)
-        if pooled is not None:
-            self._use(coders, pooled)
-        return task
+    def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
+        """Set all that is fitted."""
+        self.temperature_, self.held_out_ = choice.temperature, choice.held_out
+        return super()._publish(members, choice, **remembered)
 
-    def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays."""
-        super()._publish(chains)
+    def _stack(self, chains: list[Member]) -> None:
+        """Set the arrays that follow from the chains."""
+        super()._stack(chains)
         self.selection_probability_ = np.hstack([m.selection_probability for m in chains])
         label_atoms = np.concatenate([m.label_atoms for m in chains]) / len(chains)
         if len(self.classes_) == 2:
@@ -489,70 +394,35 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
-    def _choose(
+    def _problem(
         self,
-        seed: int,
-        X: Floats | LazyRows,
+        X: Any,
         class_of_row: NDArray[np.int64],
-        n_classes: int,
-        n_threads: int,
-        keeper: Keeper | None = None,
-    ) -> Task:
-        """Choose on held-out rows what is left to them, and fit the temperature."""
-        coders = self._coders(X.shape[1])
-        weights: tuple[Any, ...] = (self.label_weight,)
-        if self.label_weight == "auto":
-            weights = LABEL_WEIGHTS if self.classifier == "joint" else LABEL_WEIGHTS[:1]
-        tasks = [self._task(seed, X, class_of_row, n_classes, weight) for weight in weights]
-        choice = None if keeper is None else keeper.choice
-        if choice is None:
-            choices = [choose_on_held_out_rows(task, coders, n_threads) for task in tasks]
-            losses = [np.inf if c is None else c.log_loss[c.best] for c in choices]
-            best = int(np.argmin(losses))
-            choice = Choice(best, choices[best])
-            if keeper is not None:
-                keeper.keep_choice(choice)
-        self._use(coders, choice.held_out)
-        return tasks[choice.task]
-
-    def _task(
-        self,
-        seed: int,
-        X: Floats | LazyRows,
-        class_of_row: NDArray[np.int64],
-        n_classes: int,
-        weight: Any,
-    ) -> Task:
+        n_classes: int | None = None,
+        seed: int | None = None,
+    ) -> tuple[Problem, Crew]:
+        """The problem of learning from labelled rows, and who works on it."""
         kind: Any = self.classifier
-        labels = LabelSettings(kind, self.penalty, weight)
-        settings = self._chain_settings()
-        return Task(seed, X, class_of_row, n_classes, settings, labels, self.n_chains, self.device)
-
-    def _use(self, coders: list[Coder], choice: HeldOutChoice | None) -> None:
-        """Use the coder and the temperature that held-out rows chose."""
-        self.held_out_ = choice
-        if choice is None:  # every class has one row: nothing can be left out, the nearest wins
-            chosen, self.temperature_ = min(coders, key=lambda coder: coder.n_nonzero), 1.0
-        else:
-            chosen, self.temperature_ = choice.coder, 1.0 / choice.sharpness
-        self.selection_, self.n_nonzero_, self.path_average_ = chosen
-
-    def _coders(self, n_features: int) -> list[Coder]:
-        """Return the coders that may be chosen."""
-        if self.n_nonzero == "auto":
-            lengths = lengths_for(n_features)
-        else:
-            lengths = [self._fixed_n_nonzero(n_features)]
-        rules: tuple[Any, ...] = (self.selection,)
-        if self.selection == "auto":
-            rules = SELECTIONS if self._backend().has_lasso else GREEDY
-        means = (False, True) if self.path_average == "auto" else (bool(self.path_average),)
-        if self.selection == "lasso" and False not in means:
+        n_classes = len(self.classes_) if n_classes is None else n_classes
+        labels = LabelSettings(kind, self.penalty)
+        problem, crew = self._pose(X, class_of_row, n_classes, labels, self.n_chains, seed)
+        if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
-                "path_average=True with selection='lasso', whose codes are never averaged. Use "
-                "path_average=False or 'auto', or another selection."
+                f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
+                "live on a cluster use 'ridge' or 'gibbs'"
             )
-        return every_coder(lengths, rules, means)
+        return problem, crew
+
+    def _candidates(self, first: bool = True) -> Candidates:
+        """Return what held-out rows may choose from."""
+        coders = self._coders(self.n_features_in_)
+        if not first and self.classifier == "recoded":  # label atoms are for one coder
+            coders = [self.coder_]
+        weights: tuple[float, ...] = (1.0,)
+        if self.classifier == "joint":
+            auto = self.label_weight == "auto"
+            weights = LABEL_WEIGHTS if auto else (float(self.label_weight),)
+        return Candidates(coders, weights, self.calibrate)
 
     @by_blocks
     @single_threaded_blas()

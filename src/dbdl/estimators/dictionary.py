@@ -11,21 +11,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from dbdl._threads import resolve_n_jobs, single_threaded_blas
-from dbdl.draws import make_key
+from dbdl._threads import single_threaded_blas
+from dbdl.backends.crew import Crew
+from dbdl.coding import FAMILIES, Coder
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
-from dbdl.estimators._progress import FitProgress, with_callbacks
+from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.ensemble import (
-    LabelSettings,
-    Member,
-    Task,
-    in_memory_of_device,
-    learn_member,
-    publish_member,
-)
-from dbdl.learn.held_out import SELECTIONS
-from dbdl.learn.online import later_sweeps, learn_rows, remember, take_batch
+from dbdl.learn.checkpoints import Choice
+from dbdl.learn.members import Member, learn_members
+from dbdl.learn.online import learn_batch, take_batch
+from dbdl.learn.pilots import Candidates, choose
+from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.model.settings import ModelSettings
 from dbdl.model.trust import Scope
 from dbdl.rows.lazy import in_memory
 
@@ -45,22 +42,17 @@ class BetaProcessDictionary(DictionaryEstimator):
     ----------
     n_sweeps : int, default=35
         Gibbs sweeps.
-    initial_ratio : float, default=1.5
-        Atoms at the start for each training row, drawn with replacement; at most 5000 in all.
-        Copies are left out at once: of 1.5 draws for each row about 0.78 are different rows.
     n_initial_atoms : int, default=None
-        Number of atoms at the start, drawn without replacement; wins over ``initial_ratio``.
+        Number of atoms at the start, drawn without replacement. None draws 1.5 per training row
+        with replacement (``initial_ratio`` of the model), at most 5000 in all.
+    coder : str or Coder, default="forward"
+        How a row is coded: a family of coders, or a coder; see `DBDLClassifier`.
     n_nonzero : int or "auto", default="auto"
         Non-zeros of the code of a new row; "auto" takes the number of atoms that a training row
         uses at the end of the chain, on average.
-    selection : {"forward", "orthogonal", "lasso"}, default="forward"
-        How the atoms of a code are found: see `DBDLClassifier`.
-    scan, noise_precision, sample_noise, strength_precision, strengths_counted, \
-atom_precision, usage_a, usage_b, hyper_prior, beta_size, least_energy, n_start_nonzero, \
-n_atom_draws, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
+    model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
 random_state, verbose
-        As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is the
-        whole of the rows.
+        As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is all rows.
 
     Attributes
     ----------
@@ -69,7 +61,8 @@ random_state, verbose
     selection_probability_ : ndarray of shape (n_atoms,)
         Probability that a row uses the atom (mean of eq. 11).
     n_atoms_ : int
-    n_nonzero_ : int
+    coder_ : Coder
+        The coder in use, with its number of non-zeros.
     trace_ : Trace
         Records of every sweep; each field has shape (n_sweeps,).
     online_ : OnlineState
@@ -89,30 +82,17 @@ random_state, verbose
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CHAIN_CONSTRAINTS,
-        "selection": [StrOptions(set(SELECTIONS))],
+        "coder": [StrOptions(set(FAMILIES)), Coder],
     }
 
     def __init__(
         self,
         *,
         n_sweeps: int = 35,
-        initial_ratio: float = 1.5,
         n_initial_atoms: int | None = None,
+        coder: str | Coder = "forward",
         n_nonzero: int | str = "auto",
-        selection: str = "forward",
-        scan: str = "collapsed",
-        noise_precision: float = 1e6,
-        sample_noise: bool = True,
-        strength_precision: float = 1.0,
-        strengths_counted: str = "used",
-        atom_precision: float | None = None,
-        usage_a: float | None = None,
-        usage_b: float | None = None,
-        hyper_prior: float = 1e-6,
-        beta_size: str = "start",
-        least_energy: float = 0.05,
-        n_start_nonzero: int = 10,
-        n_atom_draws: int = 0,
+        model: ModelSettings | None = None,
         forgetting: float = 1.0,
         normalize: bool = True,
         device: str = "cpu",
@@ -124,23 +104,10 @@ random_state, verbose
         verbose: int = 0,
     ) -> None:
         self.n_sweeps = n_sweeps
-        self.initial_ratio = initial_ratio
         self.n_initial_atoms = n_initial_atoms
+        self.coder = coder
         self.n_nonzero = n_nonzero
-        self.selection = selection
-        self.scan = scan
-        self.noise_precision = noise_precision
-        self.sample_noise = sample_noise
-        self.strength_precision = strength_precision
-        self.strengths_counted = strengths_counted
-        self.atom_precision = atom_precision
-        self.usage_a = usage_a
-        self.usage_b = usage_b
-        self.hyper_prior = hyper_prior
-        self.beta_size = beta_size
-        self.least_energy = least_energy
-        self.n_start_nonzero = n_start_nonzero
-        self.n_atom_draws = n_atom_draws
+        self.model = model
         self.forgetting = forgetting
         self.normalize = normalize
         self.device = device
@@ -170,33 +137,14 @@ random_state, verbose
         """
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
-        rows, engine = self._in_parts(rows)
-        one_class = np.zeros(len(rows), dtype=np.int64)
-        keeper = self._keeper(rows, one_class)
-        if keeper is not None and keeper.is_ahead:
-            return self
-        self._compile_first(rows)
-        progress = FitProgress(self, 1, self.n_sweeps, self.verbose)
-        seed = self._seed() if keeper is None else keeper.identity.seed
-        settings, labels = self._chain_settings(), LabelSettings()
-        task = Task(seed, rows, one_class, 1, settings, labels, 1, self.device, engine)
-        member = in_memory_of_device(
-            task,
-            resolve_n_jobs(self.n_jobs),
-            lambda backend: learn_member(
-                make_key(seed),
-                task,
-                None,
-                backend,
-                lambda record: progress(0, record),
-                None if keeper is None else keeper.chain(0),
-            ),
-        )
-        self.__dict__.pop("online_", None)
-        self._publish_member(member)
-        self._remember(keeper)
-        progress.end()
-        return self
+        problem, crew = self._problem(rows)
+        candidates = self._candidates()
+        with self._journal(problem, candidates) as (problem, journal):
+            if journal.is_ahead:
+                return self
+            choice = choose(problem, candidates, crew, journal)
+            members = learn_members(problem, choice, crew, journal)
+        return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -220,49 +168,43 @@ random_state, verbose
         -------
         self : BetaProcessDictionary
         """
-        before = self._state_to_go_on_from()
-        rows = self._rows(in_memory(X), reset=not before.chains)
+        before = self._earlier_batches()
+        first = not before.chains
+        rows = self._rows(in_memory(X), reset=first)
         self._check_not_all_zero(rows)
-        self._compile_first(rows)
-        n_sweeps = later_sweeps(self.n_sweeps) if before.chains else self.n_sweeps
-        progress = FitProgress(self, 1, n_sweeps, self.verbose)
         state, batch = take_batch(before, rows, np.zeros(len(rows), dtype=np.int64))
-        settings, backend = self._chain_settings(), self._backend()
-        with backend.lane():
-            learned, known = learn_rows(
-                make_key(state.seed),
-                before.chains[0] if before.chains else None,
-                batch,
-                settings,
-                self.forgetting,
-                backend,
-                lambda record: progress(0, record),
+        problem, crew = self._problem(batch.data.X, state.seed)
+        candidates = self._candidates()
+        with self._journal_of_batch(problem, candidates, first) as journal:
+            choice = choose(problem, candidates, crew, journal)
+            state, members = learn_batch(
+                state, batch, problem, choice.coder, self.forgetting, crew, journal
             )
-            chain = remember(learned, known, None, settings, backend)
-        self.__dict__.pop("_memory", None)
-        self.online_ = replace(state, chains=[chain])
-        self._publish_member(publish_member(learned, learned.dictionary))
-        progress.end()
-        return self
+        return self._publish(members, choice, online=state)
+
+    def _problem(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
+        """The problem of learning from rows without labels, and who works on it."""
+        one_class = np.zeros(X.shape[0], dtype=np.int64)
+        return self._pose(X, one_class, 1, LabelSettings("none"), seed=seed)
+
+    def _candidates(self) -> Candidates:
+        """Return one coder of the family; the chain decides its number of non-zeros."""
+        return Candidates(self._coders(self.n_features_in_)[:1], calibrate=False)
 
     def _check_fitted(self, scope: Scope) -> None:
         """Check the chain: one class, and no labels."""
         scope.sizes.update(n_classes=1, n_labels=0)
         super()._check_fitted(scope)
 
-    def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays."""
-        super()._publish(chains)
+    def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
+        """Set all that is fitted; the chain decides the number of non-zeros, unless it is given."""
+        if self.n_nonzero == "auto" and not isinstance(self.coder, Coder):
+            used = max(1, round(float(members[0].trace.mean_nonzero[-1])))
+            choice = replace(choice, coder=replace(choice.coder, n_nonzero=used))
+        return super()._publish(members, choice, **remembered)
+
+    def _stack(self, chains: list[Member]) -> None:
+        """Set the arrays that follow from the chain."""
+        super()._stack(chains)
         self.selection_probability_ = chains[0].selection_probability[0]
         self.trace_ = chains[0].trace
-
-    def _publish_member(self, member: Member) -> None:
-        """Set all that is fitted."""
-        self._publish([member])
-        trace = member.trace
-        rule: Any = self.selection
-        self.selection_, self.path_average_ = rule, False
-        if self.n_nonzero == "auto":
-            self.n_nonzero_ = max(1, round(float(trace.mean_nonzero[-1])))
-        else:
-            self.n_nonzero_ = self._fixed_n_nonzero(self.n_features_in_)

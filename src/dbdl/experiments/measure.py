@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dbdl.backends import NumbaBackend
+from dbdl.coding import Coder
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.learn.ensemble import score_rows
-from dbdl.learn.held_out import Coder
+from dbdl.learn.members import score_rows
 from dbdl.registry import Method
 
 #: Folds of the cross-validation that chooses settings, and bins of the calibration error.
@@ -87,9 +87,9 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
         figures |= probability_figures(model.predict_proba(test.X), model.classes_, test.y)
     choice = model.held_out_ if isinstance(model, DBDLClassifier) else None
     if choice is not None and len(choice.coders) > 1:
-        figures["coder"] = coder_name(choice.coder)
+        figures["coder"] = choice.coder.label
         best, figures["best_accuracy"] = hindsight(model, choice.coders, test)
-        figures["best_coder"] = coder_name(best)
+        figures["best_coder"] = best.label
     return figures
 
 
@@ -134,11 +134,3 @@ def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tup
     every = score_rows(rows, model.chains_, coders, NumbaBackend())
     accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in every]
     return coders[int(np.argmax(accuracy))], float(max(accuracy))
-
-
-def coder_name(coder: Coder) -> str:
-    """Short name: F28 for forward selection with 28 non-zeros, O28m for a textbook path's mean.
-
-    L28 is the lasso's path up to 28.
-    """
-    return f"{coder.selection[0].upper()}{coder.n_nonzero}{'m' * coder.path_average}"

@@ -2,56 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._threads import single_threaded_blas
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
-from dbdl.model.codes import Scan
 from dbdl.model.priors import AtomPrior, Priors
+from dbdl.model.settings import ModelSettings
 from dbdl.model.state import Floats, State
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.gibbs import Options, drop, init
 from dbdl.sampler.posterior import Dictionary, publish
-from dbdl.sampler.run import Chain, Snapshot, SweepRecord, run
+from dbdl.sampler.run import SILENT, Chain, ChainJournal, run
 from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
 
 #: Atoms a chain starts with at most when their number follows from the number of rows.
 MOST_INITIAL_ATOMS = 5000
 
 
-@dataclass(frozen=True)
-class ChainSettings:
-    """Everything that decides a chain but its data and its key; see `dbdl.DBDLClassifier`.
-
-    The last two are for the paper read to the letter: every selection probability starting at
-    0.5, and copies of atoms kept.
-    """
+@dataclass(repr=False, kw_only=True)
+class ChainSettings(ModelSettings):
+    """Everything that decides a chain but its data and its key: the model, its length and size."""
 
     n_sweeps: int = 35
-    initial_ratio: float = 1.5
     n_initial_atoms: int | None = None
-    n_start_nonzero: int = 10
-    scan: Scan = "collapsed"
-    noise_precision: float = 1e6
-    sample_noise: bool = True
-    noise_per_class: bool = False
-    strength_precision: float = 1.0
-    atom_precision: float | None = None
-    usage_a: float | None = None
-    usage_b: float | None = None
-    hyper_prior: float = 1e-6
-    strengths_counted: Literal["used", "all"] = "used"
-    least_energy: float = 0.05
-    beta_size: Literal["start", "current"] = "start"
-    n_atom_draws: int = 0
-    start_selection: Literal["counts", "half"] = "counts"
-    keep_copies: bool = False
 
     @property
     def options(self) -> Options:
@@ -69,12 +45,17 @@ class ChainSettings:
             return max(self.n_initial_atoms, 2)
         return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
 
+    def draw_start(self, key: Key, data: Data, n_atoms: int, sweep: int = 0) -> NDArray[np.int64]:
+        """Draw the rows that are offered as atoms before a sweep."""
+        draw = rows_with_replacement if self.n_initial_atoms is None else rows_without_replacement
+        return draw(key, data, n_atoms, sweep)
+
     def precision_of_atoms(self, n_features: int) -> float:
         """Precision of the prior of an atom."""
         return float(n_features) if self.atom_precision is None else self.atom_precision
 
     def priors(self, data: Data) -> Priors:
-        """Priors for given data: what is not set follows the paper's section 5."""
+        """Priors for given data: where nothing is set they follow the paper's section 5."""
         half_smallest_class = float(data.n_rows.min()) / 2
         return Priors(
             usage_a=half_smallest_class if self.usage_a is None else self.usage_a,
@@ -95,7 +76,7 @@ class LearnedChain:
     Attributes
     ----------
     dictionary : Dictionary
-        Published atoms, training codes and selection probabilities.
+        Published atoms and selection probabilities.
     chain : Chain
         Last state, priors and trace.
     data : Data
@@ -116,88 +97,35 @@ def learn_chain(
     class_of_row: NDArray[np.int64],
     settings: ChainSettings,
     backend: Backend,
-    on_sweep: Callable[[SweepRecord], None] | None = None,
-    *,
-    resume: Snapshot | None = None,
-    on_snapshot: Callable[[Snapshot], None] | None = None,
-    snapshot_every: int = 1,
+    journal: ChainJournal = SILENT,
 ) -> LearnedChain:
     """Run one chain on rows (n_samples, n_features) and publish its dictionary.
 
-    A chain that goes on from a snapshot (see `dbdl.sampler.run.run`) ends with the bits of a
-    chain that was never stopped.
+    A chain that the journal resumes ends with the bits of a chain that was never stopped.
     """
-    with single_threaded_blas():
-        return _learn_chain(
-            key, X, class_of_row, settings, backend, on_sweep, resume, on_snapshot, snapshot_every
-        )
-
-
-def _learn_chain(
-    key: Key,
-    X: Floats | LazyRows,
-    class_of_row: NDArray[np.int64],
-    settings: ChainSettings,
-    backend: Backend,
-    on_sweep: Callable[[SweepRecord], None] | None,
-    resume: Snapshot | None,
-    on_snapshot: Callable[[Snapshot], None] | None,
-    snapshot_every: int,
-) -> LearnedChain:
     data = backend.place(X, class_of_row)
-    draw_rows = (
-        rows_with_replacement if settings.n_initial_atoms is None else rows_without_replacement
-    )
-    rows = draw_rows(key, data, settings.n_start(data.n_samples))
-    if resume is None:
+    rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
+    if journal.resumed is None:
         state, priors = _start(key, data, rows, settings, backend)
     else:
-        state, priors = resume.state(data, backend), resume.priors
-    return run_and_publish(
-        key,
-        state,
-        data,
-        priors,
-        settings,
-        backend,
-        row_square=data.square / data.n_samples,
-        n_initial_atoms=len(rows),
-        on_sweep=on_sweep,
-        resume=resume,
-        on_snapshot=on_snapshot,
-        snapshot_every=snapshot_every,
-    )
+        state, priors = journal.resumed.state(data, backend), journal.resumed.priors
+    chain = run(
+        key, state, data, priors, settings.options, backend, settings.n_sweeps, journal,
+        least_energy=settings.least_energy * (data.square / data.n_samples),
+        follow_size=settings.beta_size == "current",
+    )  # fmt: skip
+    return end_chain(key, chain, data, settings, backend, len(rows))
 
 
-def run_and_publish(
+def end_chain(
     key: Key,
-    state: State,
+    chain: Chain,
     data: Data,
-    priors: Priors,
     settings: ChainSettings,
     backend: Backend,
-    *,
-    row_square: float,
     n_initial_atoms: int,
-    **following: Any,
 ) -> LearnedChain:
-    """Run a chain from a state and publish its dictionary.
-
-    ``row_square`` is the mean squared norm of a row, of which atoms have to explain a part;
-    ``following`` are the callbacks and the snapshot of `dbdl.sampler.run.run`.
-    """
-    chain = run(
-        key,
-        state,
-        data,
-        priors,
-        settings.options,
-        backend,
-        settings.n_sweeps,
-        least_energy=settings.least_energy * row_square,
-        after_drop=_follow_number_of_atoms if settings.beta_size == "current" else None,
-        **following,
-    )
+    """Publish the dictionary of a chain at its end."""
     dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
     return LearnedChain(dictionary, chain, data, n_initial_atoms)
 
@@ -225,8 +153,3 @@ def _start(
     if not settings.keep_copies:
         state, priors = drop(state, sums, priors, backend)
     return state, priors
-
-
-def _follow_number_of_atoms(priors: Priors, n_atoms: int) -> Priors:
-    """K in the Beta prior follows the number of atoms that are left."""
-    return replace(priors, n_atoms=max(n_atoms, 2))

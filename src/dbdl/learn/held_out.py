@@ -1,91 +1,23 @@
-"""Choices made on rows that a dictionary never saw, and calibrated probabilities.
-
-Three quarters of the training rows start as atoms themselves, so training rows re-encoded over
-the dictionary say nothing about new rows. Pilot chains leave a part of the rows out
-entirely; those rows choose the number of non-zeros, which decides more than any other
-parameter, the rule that finds them, and the temperature of the probabilities. A greedy path holds
-the codes of every smaller number of non-zeros, so one pass scores them all.
-"""
+"""Folds of rows that are held out, the choice among coders by their scores, and calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from dbdl.coding.omp import Selection
+from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
-from dbdl.model.trust import AtLeastOne, Count, Length, Positive, reals
+from dbdl.model.trust import Count, Length, Positive, reals
 
 Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
-
-#: Numbers of non-zeros that are tried, at nearly equal ratios, up to half the features.
-LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
-#: A mean along the path starts at this part of its length.
-PATH_START = 0.25
-#: How the atoms of a code are found: by a rule of matching pursuit, or along the lasso's path.
-Rule = Selection | Literal["lasso"]
-#: Rules of matching pursuit, and all that are tried.
-GREEDY: tuple[Rule, ...] = ("forward", "orthogonal")
-SELECTIONS: tuple[Rule, ...] = (*GREEDY, "lasso")
-
-
-def lengths_for(n_features: int) -> list[int]:
-    """Numbers of non-zeros worth trying: up to half the features, and up to 4 of few features."""
-    most = max(n_features // 2, min(n_features, 4))
-    return [n for n in LENGTHS if n <= most]
-
-
-class Coder(NamedTuple):
-    """A rule that selects atoms, its number of non-zeros, and whether its path is averaged.
-
-    The last atoms of a greedy path have the least certain coefficients. The mean of the codes
-    along the path, from a quarter of its length on, shrinks them towards zero, at no cost. The
-    lasso shrinks all coefficients by itself.
-    """
-
-    selection: Rule
-    n_nonzero: AtLeastOne
-    path_average: bool = False
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Numbers of non-zeros along the path whose codes are averaged."""
-        if not self.path_average:
-            return (self.n_nonzero,)
-        start = PATH_START * self.n_nonzero
-        return (*(n for n in LENGTHS if start <= n < self.n_nonzero), self.n_nonzero)
-
-    def __str__(self) -> str:
-        if self.selection == "lasso":
-            return "the lasso's path"
-        return f"{self.selection} pursuit{', averaged along its path' * self.path_average}"
-
-
-def every_coder(
-    lengths: Sequence[int],
-    selections: Sequence[Rule] = SELECTIONS,
-    path_averages: Sequence[bool] = (False, True),
-) -> list[Coder]:
-    """Return all coders that may be chosen; of equal losses the first is taken.
-
-    Codes along the lasso's path change slowly, and each length costs a path of its own: beside
-    other rules every second length is tried.
-    """
-    greedy = [rule for rule in selections if rule in GREEDY]
-    coders = [Coder(*choice) for choice in product(greedy, lengths, path_averages)]
-    if "lasso" in selections and False in path_averages:
-        every = 2 if greedy and len(lengths) > 1 else 1
-        coders += [Coder("lasso", n) for n in lengths[every - 1 :: every]]
-    return coders
 
 
 class Fold(NamedTuple):
@@ -171,7 +103,7 @@ def to_probabilities(scores: Scores, sharpness: float) -> Scores:
 
 @dataclass(frozen=True)
 class HeldOutChoice(Record):
-    """What the held-out rows said.
+    """Accuracy and log-loss of every coder on the held-out rows, and the best of them.
 
     Attributes
     ----------
@@ -208,7 +140,9 @@ class HeldOutChoice(Record):
         return self.coders[self.best]
 
 
-def choose(coders: Sequence[Coder], scores: list[Scores], class_of_row: Classes) -> HeldOutChoice:
+def choose_coder(
+    coders: Sequence[Coder], scores: list[Scores], class_of_row: Classes
+) -> HeldOutChoice:
     """Choose among coders by the log-loss of held-out scores, one array each."""
     sharpness = [fit_sharpness(s, class_of_row) for s in scores]
     losses = np.array(

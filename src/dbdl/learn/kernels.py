@@ -8,39 +8,42 @@ calls all of them first. Where they are in the cache it takes a hundredth of a s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from dbdl._compile import announced
 from dbdl.backends.numba_cpu import NumbaBackend
+from dbdl.coding import CodePrior, Coder, Forward, PreparedAtoms
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.model.conditionals import AtomPosterior
 
 N_ROWS, N_FEATURES, N_ATOMS = 12, 5, 8
 
-_ready: set[tuple[str, bool]] = set()
+_ready: set[tuple[str, type[Coder]]] = set()
 
 
-def compile_kernels(dtype: np.dtype[Any], with_lasso: bool) -> None:
+def compile_kernels(dtype: np.dtype[Any], coders: Iterable[Coder]) -> None:
     """Compile what a fit on the CPU calls, unless this process has it.
 
     Parameters
     ----------
     dtype : dtype
         Of the rows: float32 or float64.
-    with_lasso : bool
-        Whether codes along the lasso's path may be chosen.
+    coders : iterable of Coder
+        Those that may be chosen.
     """
-    if (dtype.name, with_lasso) in _ready:
+    families = {Forward, *map(type, coders)}
+    if all((dtype.name, family) in _ready for family in families):
         return
-    with announced(f"for rows of {dtype.name}"):
-        _call_all(dtype, with_lasso)
-    _ready.add((dtype.name, with_lasso))
+    with announced(f"for {dtype.name} rows"):
+        _call_all(dtype, families)
+    _ready.update((dtype.name, family) for family in families)
 
 
-def _call_all(dtype: np.dtype[Any], with_lasso: bool) -> None:
+def _call_all(dtype: np.dtype[Any], families: Iterable[type[Coder]]) -> None:
     backend, key = NumbaBackend(), make_key(0)
     X = np.random.default_rng(0).random((N_ROWS, N_FEATURES)).astype(dtype)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -50,6 +53,6 @@ def _call_all(dtype: np.dtype[Any], with_lasso: bool) -> None:
     for precision in (np.eye(N_ATOMS), np.ones((N_ATOMS, N_ATOMS)) + np.eye(N_ATOMS)):
         posterior = AtomPosterior(precision, np.ones(atoms.shape))
         backend.draw_atoms(key, 1, posterior, atoms, births)  # hardly any meet, and all do
-    backend.pursue(X, atoms, None, [1, 2], "forward").to_csr([0], N_ATOMS)
-    if with_lasso:
-        backend.follow_lasso(X, atoms, None, [2])
+    prior = CodePrior(np.full(N_ATOMS, 0.5), np.ones(N_ATOMS), 1.0)
+    for family in families:
+        family(2).encode(X, PreparedAtoms(atoms, prior), backend)

@@ -11,37 +11,37 @@ that all rows together hardly inform, are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._threads import single_threaded_blas
-from dbdl.backends import make_backend
 from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
-from dbdl.draws import PLACES_OF_A_DRAW, Key
+from dbdl.backends.crew import Crew
+from dbdl.coding import Coder, Forward, PreparedAtoms
+from dbdl.draws import PLACES_OF_A_DRAW, Key, make_key
 from dbdl.learn.chain import (
     MOST_INITIAL_ATOMS,
     ChainSettings,
     LearnedChain,
+    end_chain,
     learn_chain,
-    run_and_publish,
 )
-from dbdl.learn.ensemble import (
+from dbdl.learn.checkpoints import Choice
+from dbdl.learn.held_out import HeldOutChoice, choose_coder
+from dbdl.learn.journal import Journal
+from dbdl.learn.members import Member, code_prior, publish_member, score_rows
+from dbdl.learn.pilots import (
     PILOT_ROWS,
-    PILOT_SWEEPS,
-    Member,
-    OnSweep,
-    Task,
-    encode_rows,
-    publish_member,
-    run_chains,
+    Candidates,
+    Pilot,
+    pilot_settings,
+    pilots_of,
     score_left_out_rows,
-    score_rows,
 )
-from dbdl.learn.held_out import Coder, HeldOutChoice, choose
+from dbdl.learn.problem import Problem
 from dbdl.model.priors import AtomPrior, Priors
 from dbdl.model.record import Record
 from dbdl.model.ridge import scaled_ridge
@@ -50,10 +50,7 @@ from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums
 from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, whole
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
-from dbdl.sampler.run import SweepRecord
-from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
-
-Classes = NDArray[np.int64]
+from dbdl.sampler.run import SILENT, ChainJournal, run
 
 #: A row is explained badly where matching pursuit over the present atoms leaves more of its
 #: squared norm than this. Chosen on training rows left out: docs/online.md.
@@ -237,14 +234,14 @@ def badly_explained_rows(
     are not needed. Where too many are left, the worst explained are taken.
     """
     n_rows, atoms = data.n_samples, known.dictionary.atoms
-    if settings.n_initial_atoms is None:
-        offered = rows_with_replacement(key, data, settings.n_start(n_rows), number)
-    else:
-        offered = rows_without_replacement(key, data, min(settings.n_initial_atoms, n_rows), number)
+    n_offered = settings.n_start(n_rows)
+    if settings.n_initial_atoms is not None:
+        n_offered = min(settings.n_initial_atoms, n_rows)
+    offered = settings.draw_start(key, data, n_offered, number)
     rows = np.unique(offered)
     X = data.X[rows]
     length = min(settings.n_start_nonzero, *atoms.shape)
-    codes = backend.pursue(X, atoms, None, [length], "forward").to_csr([0], len(atoms))
+    codes = Forward(length).encode(X, PreparedAtoms(atoms), backend)
     left = np.square(X - codes @ atoms, dtype=np.float64).sum(axis=1)
     energy = np.square(X, dtype=np.float64).sum(axis=1)
     bad = left > BADLY_EXPLAINED * energy
@@ -295,41 +292,24 @@ def continue_chain(
     batch: Batch,
     settings: ChainSettings,
     backend: Backend,
-    on_sweep: Callable[[SweepRecord], None] | None = None,
+    journal: ChainJournal = SILENT,
 ) -> LearnedChain:
     """Learn a batch, with the posterior after the last as the prior.
 
     Returns the chain as `dbdl.learn.chain.learn_chain` does; its priors hold the sums over
     earlier rows.
     """
-    with single_threaded_blas():
-        return _continue_chain(key, known, batch, settings, backend, on_sweep)
-
-
-def _continue_chain(
-    key: Key,
-    known: OnlineChain,
-    batch: Batch,
-    settings: ChainSettings,
-    backend: Backend,
-    on_sweep: Callable[[SweepRecord], None] | None,
-) -> LearnedChain:
     number = known.sweep + 1  # a batch starts with draws of its own
     rows, n_offered = badly_explained_rows(key, number, batch.data, known, settings, backend)
     known = make_room(known, len(rows), most_atoms(settings))
     data, new_atoms = backend.hold(batch.data), batch.data.X[rows]
     state, priors = _start_batch(key, number, known, new_atoms, data, settings, backend)
-    return run_and_publish(
-        key,
-        state,
-        data,
-        priors,
-        replace(settings, n_sweeps=later_sweeps(settings.n_sweeps)),
-        backend,
-        row_square=batch.row_square,
-        n_initial_atoms=known.n_offered + n_offered,
-        on_sweep=on_sweep,
-    )
+    chain = run(
+        key, state, data, priors, settings.options, backend, later_sweeps(settings.n_sweeps),
+        journal, least_energy=settings.least_energy * batch.row_square,
+        follow_size=settings.beta_size == "current",
+    )  # fmt: skip
+    return end_chain(key, chain, data, settings, backend, known.n_offered + n_offered)
 
 
 def _start_batch(
@@ -415,9 +395,9 @@ def label_sums(
         sums = backend.gather(labels, learned.chain.state.codes, n_atoms, np.ones(data.n_classes))
         own = AtomSums(backend.to_host(sums.gram), backend.to_host(sums.cross))
     else:
-        X = backend.to_host(data.X)
-        codes = encode_rows(X, learned.dictionary.atoms, None, [coder], backend)[0]
-        codes = codes.astype(np.float64)
+        dictionary = learned.dictionary
+        atoms = PreparedAtoms(dictionary.atoms, code_prior(learned, dictionary))
+        codes = coder.encode(backend.to_host(data.X), atoms, backend).astype(np.float64)
         one_hot = np.eye(data.n_classes)[data.class_of_row]
         own = AtomSums((codes.T @ codes).toarray(), codes.T @ one_hot)
     if known is None:
@@ -441,15 +421,6 @@ def solve_labels(
 
 
 # ---------------------------------------------------------------------------------- ensemble
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A chain after a batch: what it remembers, and its label atoms and trace."""
-
-    memory: OnlineChain
-    label_atoms: NDArray[np.float64]
-    member: Member
 
 
 def begin(seed: int) -> OnlineState:
@@ -489,62 +460,54 @@ def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, 
 def learn_batch(
     state: OnlineState,
     batch: Batch,
-    task: Task,
+    problem: Problem,
     coder: Coder,
     forgetting: float,
-    n_threads: int,
-    on_sweep: Callable[[int, SweepRecord], None] | None = None,
+    crew: Crew,
+    journal: Journal,
 ) -> tuple[OnlineState, list[Member]]:
     """Learn a batch in every chain; members have classes in the order in which they came."""
 
-    def learn(number: int, key: Key, backend: Backend, follow: OnSweep | None) -> Learned:
+    def learn(number: int, backend: Backend) -> tuple[OnlineChain, Member]:
         known = state.chains[number] if state.chains else None
-        return learn_one(key, known, batch, task, coder, forgetting, backend, follow)
+        return learn_batch_in_chain(
+            problem.key(number), known, batch, problem, coder, forgetting, backend,
+            journal.chain(number),
+        )  # fmt: skip
 
-    learned = run_chains(learn, task, n_threads, on_sweep)
-    state = replace(state, chains=[one.memory for one in learned])
-    return state, [one.member for one in learned]
+    learned = crew.here().map(learn, range(problem.n_chains))
+    state = replace(state, chains=[chain for chain, _ in learned])
+    return state, [member for _, member in learned]
 
 
-def learn_rows(
+def learn_batch_in_chain(
     key: Key,
     known: OnlineChain | None,
     batch: Batch,
-    settings: ChainSettings,
-    forgetting: float,
-    backend: Backend,
-    on_sweep: OnSweep | None = None,
-) -> tuple[LearnedChain, OnlineChain | None]:
-    """Learn a batch in one chain, the first as `dbdl.learn.chain.learn_chain` does.
-
-    Returns the chain, and what it knew before, some of it forgotten.
-    """
-    data = batch.data
-    if known is None:
-        return learn_chain(key, data.X, data.class_of_row, settings, backend, on_sweep), None
-    known = forget(known, forgetting, settings.precision_of_atoms(data.n_features))
-    return continue_chain(key, known, batch, settings, backend, on_sweep), known
-
-
-def learn_one(
-    key: Key,
-    known: OnlineChain | None,
-    batch: Batch,
-    task: Task,
+    problem: Problem,
     coder: Coder,
     forgetting: float,
     backend: Backend,
-    on_sweep: OnSweep | None = None,
-) -> Learned:
-    """Learn a batch and its labels in one chain."""
-    settings = task.settings
-    learned, known = learn_rows(key, known, batch, settings, forgetting, backend, on_sweep)
-    recoded = task.labels.kind == "recoded"
-    sums = label_sums(learned, known, coder if recoded else None, backend)
+    journal: ChainJournal = SILENT,
+) -> tuple[OnlineChain, Member]:
+    """Learn a batch and its labels in one chain, the first as `dbdl.learn.chain.learn_chain` does.
+
+    Returns what the chain remembers, and the published member.
+    """
+    settings, labels, data = problem.settings, problem.labels, batch.data
+    if known is None:
+        learned = learn_chain(key, data.X, data.class_of_row, settings, backend, journal)
+    else:
+        known = forget(known, forgetting, settings.precision_of_atoms(data.n_features))
+        learned = continue_chain(key, known, batch, settings, backend, journal)
+    sums = None
+    label_atoms = np.empty((len(learned.dictionary.atoms), 0))
+    if labels.kind != "none":
+        recoded = labels.kind == "recoded"
+        sums = label_sums(learned, known, coder if recoded else None, backend)
+        label_atoms = solve_labels(sums, learned.dictionary, labels.penalty, recoded=recoded)
     memory = remember(learned, known, sums, settings, backend)
-    dictionary = memory.dictionary
-    label_atoms = solve_labels(sums, dictionary, task.labels.penalty, recoded=recoded)
-    return Learned(memory, label_atoms, publish_member(learned, dictionary, label_atoms))
+    return memory, publish_member(learned, learned.dictionary, label_atoms)
 
 
 def in_order(member: Member, place: NDArray[np.intp], n_classes: int, never: float) -> Member:
@@ -560,50 +523,81 @@ def in_order(member: Member, place: NDArray[np.intp], n_classes: int, never: flo
 # ------------------------------------------------------------------------- choice of the coder
 
 
-def choose_on_new_rows(
+def needs_pilots(before: OnlineState, state: OnlineState, batch: Batch) -> bool:
+    """Whether a batch has rows that pilot chains leave out: the first, and one with new classes."""
+    enough = not before.chains or batch.data.n_samples >= LEAST_SCORED
+    return enough and len(before.labels) < len(state.labels)
+
+
+def choose_for_batch(
+    before: Choice,
+    members: Sequence[Member],
+    state: OnlineState,
+    batch: Batch,
+    problem: Problem,
+    candidates: Candidates,
+    place: NDArray[np.intp] | None,
+    forgetting: float,
+    crew: Crew,
+    journal: Journal,
+) -> Choice:
+    """Choose coder and temperature on rows of a batch after the first, before they are learned.
+
+    Rows of a batch without new classes are scored by the published members, which have class ``c``
+    of the state in ``place[c]``. With new classes ``place`` is None, and rows are left out by pilot
+    chains. Where there are too few rows, the choice before stays.
+    """
+    data, coders = batch.data, candidates.coders
+    if data.n_samples < LEAST_SCORED or (len(coders) == 1 and not candidates.calibrate):
+        found = None
+    elif place is None:
+        found = _choose_on_left_out_rows(state, batch, problem, coders, forgetting, crew, journal)
+    else:
+        found = _choose_on_new_rows(members, data.X, place[data.class_of_row], coders, crew)
+    pooled = pool(before.held_out, found)
+    if pooled is None:
+        return before
+    choice = Choice.of(coders, pooled)
+    return choice if candidates.calibrate else replace(choice, temperature=1.0)
+
+
+def _choose_on_new_rows(
     members: Sequence[Member],
     X: Floats,
-    class_of_row: Classes,
+    class_of_row: NDArray[np.int64],
     coders: Sequence[Coder],
-    device: str,
-    n_threads: int,
-) -> HeldOutChoice | None:
-    """Score rows of a batch before it is learned, with every coder; None if there are too few."""
-    if len(X) < LEAST_SCORED:
-        return None
+    crew: Crew,
+) -> HeldOutChoice:
     if len(X) > PILOT_ROWS:
         rows = np.linspace(0, len(X) - 1, PILOT_ROWS).astype(np.int64)
         X, class_of_row = X[rows], class_of_row[rows]
-    scores = score_rows(X, members, coders, make_backend(device, n_threads))
-    return choose(coders, scores, class_of_row)
+    return choose_coder(coders, score_rows(X, members, coders, crew.backend()), class_of_row)
 
 
-def choose_on_left_out_rows(
+def _choose_on_left_out_rows(
     state: OnlineState,
     batch: Batch,
-    task: Task,
+    problem: Problem,
     coders: Sequence[Coder],
     forgetting: float,
-    n_threads: int,
+    crew: Crew,
+    journal: Journal,
 ) -> HeldOutChoice | None:
-    """Score rows of a batch left out by pilot chains that go on from the present ones.
-
-    Returns None where there are too few rows, or none can be left out.
-    """
-    if batch.data.n_samples < LEAST_SCORED:
-        return None
-    n_sweeps = min(task.settings.n_sweeps, PILOT_SWEEPS)
-    pilot = replace(task, settings=replace(task.settings, n_sweeps=n_sweeps))
+    pilot_problem = pilot_settings(problem)
 
     def learn(
-        key: Key, chain: int, rows: NDArray[np.int64], backend: Backend
-    ) -> tuple[Floats, list[NDArray[np.float64]]]:
-        part = batch.of_rows(rows)
-        learned = learn_one(key, state.chains[chain], part, pilot, coders[0], forgetting, backend)
-        return learned.member.atoms, [learned.label_atoms] * len(coders)
+        pilot: Pilot, backend: Backend, own: ChainJournal
+    ) -> tuple[PreparedAtoms, list[NDArray[np.float64]]]:
+        key, known = make_key(problem.seed, 1 + pilot.number), state.chains[pilot.chain]
+        part = batch.of_rows(pilot.fold.learn)
+        _, member = learn_batch_in_chain(
+            key, known, part, pilot_problem, coders[0], forgetting, backend, own
+        )
+        return member.prepared, [member.label_atoms] * len(coders)
 
-    scored = score_left_out_rows(task, coders, learn, n_threads)
-    return None if scored is None else choose(coders, *scored)
+    pilots = pilots_of(problem)
+    scored = score_left_out_rows(problem, pilots, coders, learn, crew, journal)
+    return None if scored is None else choose_coder(coders, *scored)
 
 
 def pool(before: HeldOutChoice | None, now: HeldOutChoice | None) -> HeldOutChoice | None:

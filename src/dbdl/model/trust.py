@@ -205,7 +205,7 @@ def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
     elif origin in (tuple, list):
         for number, part in enumerate(value):
             check(get_args(hint)[0], part, f"{name}[{number}]", scope.inner())
-    elif is_dataclass(hint) or hasattr(hint, "_fields"):
+    elif is_dataclass(value) or hasattr(value, "_fields"):
         _check_record(value, name, scope)
 
 
@@ -262,6 +262,8 @@ def _is_of(hint: Any, value: Any) -> bool:
     kind = _class_of(hint)
     if kind is np.ndarray:
         return type(value) in (np.ndarray, np.memmap)  # joblib may map the arrays of a pickle
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return isinstance(value, kind)  # a family of records, each checked by its own fields
     if kind not in _PLAIN:
         return type(value) is kind
     if not isinstance(value, _PLAIN[kind]) or isinstance(value, bool | np.bool_) != (kind is bool):

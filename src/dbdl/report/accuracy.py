@@ -43,8 +43,8 @@ def summary_section(subject: Subject) -> str:
         ),
         (
             "Atoms a row",
-            f"{model.n_nonzero_}",
-            str(model._coder()),
+            f"{model.coder_.n_nonzero}",
+            str(model.coder_),
         ),
     ]
     if len(chains) > 1:

@@ -226,7 +226,7 @@ def settings_section(subject: Subject) -> str:
 
 def _choice_in_words(model: DBDLClassifier) -> str:
     """Say which of coder and temperature were chosen on held-out rows, and which were given."""
-    coder = f"{model.n_nonzero_} non-zeros, {model._coder()}"
+    coder = f"{model.coder_.n_nonzero} non-zeros, {model.coder_}"
     temperature = f"temperature {model.temperature_:.3g}"
     if model.held_out_ is None:
         return f"No training row could be left out to choose on: {coder}, {temperature}."

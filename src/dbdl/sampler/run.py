@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
@@ -81,10 +81,10 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot(Record):
-    """All that a chain needs to go on, as NumPy arrays whatever the backend.
+    """All that resuming a chain needs, as NumPy arrays whatever the backend.
 
-    Draws are addressed by the number of the sweep, so a chain that goes on from here makes those
-    of a chain that was never stopped.
+    Draws are addressed by the number of the sweep, so a resumed chain makes the draws of a chain
+    that was never stopped.
 
     Attributes
     ----------
@@ -123,6 +123,31 @@ class Snapshot(Record):
         return State(parameters, codes, self.sweep)
 
 
+class ChainJournal:
+    """Follows one chain. This one does nothing: other journals tell, keep and resume.
+
+    Attributes
+    ----------
+    resumed : Snapshot or None
+        Where the chain is resumed from.
+    """
+
+    resumed: Snapshot | None = None
+
+    def tell(self, record: SweepRecord) -> None:
+        """Take note of a sweep."""
+
+    def is_due(self, sweep: int) -> bool:
+        """Whether a snapshot should be kept after this sweep."""
+        return False
+
+    def keep(self, chain: Chain, backend: Backend) -> None:
+        """Keep a snapshot of a chain."""
+
+
+SILENT = ChainJournal()
+
+
 def run(
     key: Key,
     state: State,
@@ -131,14 +156,11 @@ def run(
     options: Options,
     backend: Backend,
     n_sweeps: int,
+    journal: ChainJournal = SILENT,
     *,
     least_energy: float = 0.0,
     drop_unused: bool = True,
-    after_drop: Callable[[Priors, int], Priors] | None = None,
-    on_sweep: Callable[[SweepRecord], None] | None = None,
-    resume: Snapshot | None = None,
-    on_snapshot: Callable[[Snapshot], None] | None = None,
-    snapshot_every: int = 1,
+    follow_size: bool = False,
 ) -> Chain:
     """Run ``n_sweeps`` steps, dropping atoms after each.
 
@@ -146,42 +168,33 @@ def run(
     ----------
     key : Key
     state, priors : State, Priors
-        From `dbdl.sampler.gibbs.init`, or those of ``resume``.
+        From `dbdl.sampler.gibbs.init`, or those of the snapshot that the journal resumes from.
     data, options, backend : Data, Options, Backend
     n_sweeps : int
-        Sweeps in all, those before ``resume`` among them.
+        Sweeps in all, those before the snapshot among them.
+    journal : ChainJournal
+        Is told each sweep's record, those before the snapshot first, and keeps snapshots when they
+        are due, but never after the last sweep, whose state is returned.
     least_energy : float
         Atoms that explain less of the data's squared norm are dropped too.
     drop_unused : bool
         False holds the number of atoms: the chain is then exact Gibbs throughout.
-    after_drop : callable, optional
-        Called with priors and number of atoms after a drop, returns the priors to go on with.
-    on_sweep : callable, optional
-        Called with each sweep's record, those before ``resume`` first.
-    resume : Snapshot, optional
-        Where to go on.
-    on_snapshot : callable, optional
-        Called with a snapshot after every ``snapshot_every`` sweeps but the last of all, whose
-        state is returned.
+    follow_size : bool
+        Whether K in the Beta prior is the number of atoms that are left.
     """
-    records: list[SweepRecord] = []
-    if resume is not None:
-        records = resume.trace.records()
-        if on_sweep is not None:
-            for record in records:
-                on_sweep(record)
+    records = [] if journal.resumed is None else journal.resumed.trace.records()
+    for record in records:
+        journal.tell(record)
     for done in range(len(records) + 1, n_sweeps + 1):
         state, info = step(key, state, data, priors, options, backend)
         if drop_unused:
             state, priors = drop(state, info.sums, priors, backend, least_energy)
-            if after_drop is not None:
-                priors = after_drop(priors, state.parameters.n_atoms)
+            if follow_size:
+                priors = replace(priors, n_atoms=max(state.parameters.n_atoms, 2))
         records.append(_record(state, info, data))
-        if on_sweep is not None:
-            on_sweep(records[-1])
-        if on_snapshot is not None and done % snapshot_every == 0 and done < n_sweeps:
-            chain = Chain(state, priors, Trace.from_records(records))
-            on_snapshot(Snapshot.take(chain, backend))
+        journal.tell(records[-1])
+        if done < n_sweeps and journal.is_due(done):
+            journal.keep(Chain(state, priors, Trace.from_records(records)), backend)
     return Chain(state, priors, Trace.from_records(records))
 
 

@@ -1,0 +1,113 @@
+"""Who does the work of a fit: a device, its threads, and where the rows are.
+
+`Crew.map` is the one place that knows how chains share a device, what to do when its memory is too
+small, and how threads are dealt out.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from dbdl._threads import run_blocks
+from dbdl.backends import Backend, Engine, make_backend
+from dbdl.backends.base import DeviceMemoryError
+from dbdl.backends.sharded import InTurn
+from dbdl.model.statistics import SUM_ROWS
+
+logger = logging.getLogger("dbdl")
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ProblemSize(NamedTuple):
+    """How much is learned from: what a device may have to take in parts."""
+
+    n_rows: int
+    n_atoms: int
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class Crew:
+    """A device, its threads, and where the rows are.
+
+    Attributes
+    ----------
+    device : str
+        See `dbdl.backends.make_backend`.
+    n_threads : int
+    engine : Engine, optional
+        Where the parts of rows are that are not in memory here.
+    size : ProblemSize, optional
+        Of rows in memory here, which a device whose memory is too small may take in parts.
+    """
+
+    device: str = "cpu"
+    n_threads: int = 1
+    engine: Engine | None = None
+    size: ProblemSize | None = None
+
+    def here(self) -> Crew:
+        """Return the crew for rows that are in memory."""
+        return replace(self, engine=None)
+
+    def backend(self, n_threads: int | None = None) -> Backend:
+        """Return a backend for one piece of work, by default with all threads."""
+        return make_backend(self.device, n_threads or self.n_threads, self.engine)
+
+    def map(self, work: Callable[[Item, Backend], Result], items: Iterable[Item]) -> list[Result]:
+        """Call ``work`` with every item and a backend, side by side; results in order.
+
+        Whole rounds have one thread per item; what is left over shares the threads. The results
+        are the same for any number of threads.
+        """
+        items = list(items)
+        n_lanes = self.backend().n_lanes
+        n_left = len(items) % n_lanes
+        whole, left = items[: len(items) - n_left], items[len(items) - n_left :]
+        results: list[Result] = []
+        if n_lanes == 1:
+            for item in whole:
+                results.append(self._do(work, 1, item))
+            return results
+        results = run_blocks(partial(self._do, work, 1), whole, n_lanes)
+        n_threads = n_lanes // max(n_left, 1)
+        return results + run_blocks(partial(self._do, work, n_threads), left, n_left)
+
+    def _do(self, work: Callable[[Item, Backend], Result], n_threads: int, item: Item) -> Result:
+        """Do one piece of work; where a device's memory is too small, try once more.
+
+        The second try has the device alone, and takes rows there in parts if need be.
+        """
+        backend = self.backend(n_threads)
+        try:
+            with backend.lane():
+                return work(item, backend)
+        except DeviceMemoryError as error:
+            backend = self._in_smaller_parts(error, n_threads)
+        with backend.lane(alone=True):
+            gc.collect()  # the error held some of the device's memory
+            return work(item, backend)
+
+    def _in_smaller_parts(self, error: DeviceMemoryError, n_threads: int) -> Backend:
+        """Return a backend that takes rows to the device in parts that fit, or raise the error.
+
+        Codes then live on the host. The result is that of all rows at once up to rounding.
+        """
+        if self.engine is not None or self.size is None:
+            raise error
+        n_rows = error.n_entries // (3 * self.size.n_atoms)
+        if n_rows >= self.size.n_rows:
+            return self.backend(n_threads)
+        if n_rows < SUM_ROWS:
+            raise error
+        # The words alone: a logger that keeps the error would keep what the device holds.
+        logger.warning("dbdl: %s Continuing with %d rows at a time.", str(error), n_rows)
+        in_turn = InTurn(part_bytes=n_rows * self.size.row_bytes)
+        return replace(self, engine=in_turn).backend(n_threads)

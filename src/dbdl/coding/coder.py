@@ -1,0 +1,163 @@
+"""Coders: objects that turn rows into sparse codes over atoms.
+
+A coder has a family (matching pursuit, the lasso's path, ...) and a number of non-zeros. It says on
+which devices it runs, and encodes rows over atoms that were prepared once. `dbdl.coding.FAMILIES`
+is the table of families: a new one is a file with a class and a line in that table.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from dbdl.coding._scales import by_scale, unsafe_exponents
+from dbdl.coding.omp import gram_matrix
+from dbdl.model.record import Record
+from dbdl.model.trust import AtLeastOne, Positive, reals
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class CodePrior(Record):
+    """The model's distribution of the code of a new row of unknown class.
+
+    Attributes
+    ----------
+    probability : ndarray of shape (n_atoms,)
+        Probability that a row uses the atom: the mean over the classes, by their frequency.
+    precision : ndarray of shape (n_atoms,)
+        Precision of the coefficient of an atom that is used.
+    noise_precision : float
+    """
+
+    probability: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
+    precision: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
+    noise_precision: Positive
+
+
+class PreparedAtoms:
+    """Atoms, with all that coders need of them, found once.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (n_atoms, n_features)
+    prior : CodePrior, optional
+        Needed by coders that sample.
+    """
+
+    def __init__(self, atoms: Floats, prior: CodePrior | None = None) -> None:
+        self.atoms, self.prior = atoms, prior
+
+    def __len__(self) -> int:
+        return len(self.atoms)
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Inner products of the atoms."""
+        return gram_matrix(self.atoms)
+
+    @cached_property
+    def wide_gram(self) -> Floats:
+        """The same in float64: the lasso needs it where atoms are alike."""
+        wide = self.atoms.dtype == np.float64
+        return self.gram if wide else gram_matrix(self.atoms.astype(np.float64))
+
+    def longest(self, n_nonzero: int) -> int:
+        """Return the number of non-zeros that a code over these atoms can have."""
+        return min(n_nonzero, *self.atoms.shape)
+
+
+class Paths(Protocol):
+    """Greedy paths of rows."""
+
+    def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
+        """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
+
+
+class CodingBackend(Protocol):
+    """The verbs with which rows are coded on a device."""
+
+    #: "cpu" or "cuda".
+    device_kind: ClassVar[str]
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads on the CPU."""
+
+    def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Any) -> Paths:
+        """Greedy paths of rows, as `dbdl.coding.omp.encode`."""
+
+
+@dataclass(frozen=True)
+class Coder(Record, ABC):
+    """Codes rows over atoms, with at most ``n_nonzero`` non-zeros each.
+
+    A family is a subclass.
+
+    Attributes
+    ----------
+    name : str
+        Of the family.
+    devices : frozenset of str
+        Where the family has kernels. Elsewhere it runs on the CPU, and "auto" does not try it.
+    automatic : bool
+        Whether "auto" tries it.
+    n_nonzero : int
+    """
+
+    name: ClassVar[str]
+    devices: ClassVar[frozenset[str]] = frozenset({"cpu"})
+    automatic: ClassVar[bool] = True
+
+    n_nonzero: AtLeastOne
+
+    @classmethod
+    def candidates(cls, lengths: Sequence[int], alone: bool) -> list[Self]:
+        """Coders of the family worth trying for these numbers of non-zeros.
+
+        ``alone`` says that no other family is tried.
+        """
+        return [cls(n) for n in lengths]
+
+    @classmethod
+    @abstractmethod
+    def encode_each(
+        cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
+    ) -> list[csr_matrix]:
+        """Codes (n_samples, n_atoms) of rows by several coders of the family, which share work.
+
+        Rows are neither so large nor so small that their squares overflow or vanish.
+        """
+
+    @property
+    def label(self) -> str:
+        """Short name for tables: F28 for "forward" with 28 non-zeros."""
+        return f"{self.name[0].upper()}{self.n_nonzero}"
+
+    def encode(self, X: Floats, atoms: PreparedAtoms, backend: CodingBackend) -> csr_matrix:
+        """Codes (n_samples, n_atoms) of rows on any scale, in the dtype of the atoms."""
+        return encode_each(X, atoms, [self], backend)[0]
+
+
+def encode_each(
+    X: Floats, atoms: PreparedAtoms, coders: Sequence[Coder], backend: CodingBackend
+) -> list[csr_matrix]:
+    """Codes of rows by each coder; coders of one family share their work."""
+    X = X.astype(atoms.atoms.dtype, copy=False)
+
+    def encode(rows: Floats, exponent: int) -> list[csr_matrix]:
+        codes: dict[Coder, csr_matrix] = {}
+        for family in {type(coder): None for coder in coders}:
+            own = [coder for coder in coders if type(coder) is family]
+            codes.update(zip(own, family.encode_each(own, rows, atoms, backend), strict=True))
+        return [codes[coder] for coder in coders]
+
+    return by_scale(encode, X, unsafe_exponents(X))

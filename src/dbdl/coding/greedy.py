@@ -1,0 +1,84 @@
+"""Coders by matching pursuit, and the mean of the codes along a greedy path.
+
+The last atoms of a greedy path have the least certain coefficients. The mean of the codes along the
+path, from a quarter of its length on, shrinks them towards zero, at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar, Self
+
+from scipy.sparse import csr_matrix
+
+from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
+from dbdl.coding.omp import Rule
+
+#: Numbers of non-zeros along a path, at nearly equal ratios: tried, and averaged over.
+LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
+#: A mean along the path starts at this part of its length.
+PATH_START = 0.25
+
+
+@dataclass(frozen=True)
+class Greedy(Coder):
+    """Matching pursuit by one rule.
+
+    Attributes
+    ----------
+    path_average : bool
+        Whether a code is the mean of the codes along its path.
+    """
+
+    devices: ClassVar[frozenset[str]] = frozenset({"cpu", "cuda"})
+    rule: ClassVar[Rule]
+
+    path_average: bool = False
+
+    @classmethod
+    def candidates(cls, lengths: Sequence[int], alone: bool) -> list[Self]:
+        """Each number of non-zeros, with and without the mean along the path."""
+        return [cls(*choice) for choice in product(lengths, (False, True))]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Numbers of non-zeros along the path whose codes are averaged."""
+        if not self.path_average:
+            return (self.n_nonzero,)
+        start = PATH_START * self.n_nonzero
+        return (*(n for n in LENGTHS if start <= n < self.n_nonzero), self.n_nonzero)
+
+    @classmethod
+    def encode_each(
+        cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
+    ) -> list[csr_matrix]:
+        """Codes by each coder from one pass: a path holds the codes of every smaller number."""
+        lengths = sorted({n for coder in coders for n in coder.lengths})
+        paths = backend.pursue(X, atoms, [atoms.longest(n) for n in lengths], cls.rule)
+        return [paths.to_csr([lengths.index(n) for n in c.lengths], len(atoms)) for c in coders]
+
+    @property
+    def label(self) -> str:
+        """Short name for tables: F28m for the mean along a path of 28."""
+        return f"{super().label}{'m' * self.path_average}"
+
+    def __str__(self) -> str:
+        return f"{self.name} pursuit{', averaged along its path' * self.path_average}"
+
+
+@dataclass(frozen=True)
+class Forward(Greedy):
+    """Matching pursuit that takes the atom that lowers the residual most once projected."""
+
+    name: ClassVar[str] = "forward"
+    rule: ClassVar[Rule] = "forward"
+
+
+@dataclass(frozen=True)
+class Orthogonal(Greedy):
+    """Matching pursuit as in the textbooks: the atom best correlated with the residual."""
+
+    name: ClassVar[str] = "orthogonal"
+    rule: ClassVar[Rule] = "orthogonal"

@@ -1,0 +1,389 @@
+"""The files of a fit: its identity, the choice of the held-out rows, and the chains' last states.
+
+A folder of checkpoints holds ``fit.npz``, with the identity of the fit and the choice of the
+held-out rows, one ``chain-000.npz`` per chain, with its last snapshot and, at its end, the
+published member, and one ``pilot-000.npz`` per pilot chain until the choice is made. Every file is
+written whole or not at all, so a process may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._files import UNFINISHED, checked_path, reason
+from dbdl._threads import block_slices
+from dbdl.coding import FAMILIES, Coder
+from dbdl.learn.held_out import HeldOutChoice
+from dbdl.learn.problem import Problem
+from dbdl.model.record import Record
+from dbdl.model.statistics import SUM_ROWS
+from dbdl.model.trust import Count, Positive, Scope, check
+from dbdl.rows.lazy import LazyRows
+from dbdl.sampler.checkpoint import (
+    CheckpointError,
+    check_archive,
+    from_arrays,
+    read_archive,
+    to_arrays,
+    write_archive,
+)
+from dbdl.sampler.run import Snapshot
+
+if TYPE_CHECKING:
+    from dbdl.learn.members import Member
+
+#: Parameters of an estimator that leave its result alone; ``random_state`` gives the seed.
+NOT_DECIDING = frozenset(
+    {"n_jobs", "verbose", "random_state", "checkpoint", "checkpoint_every", "warm_start"}
+)
+FIT_FILE = "fit.npz"
+#: Seconds after which an unfinished file is taken for that of a process that was killed.
+STALE_SECONDS = 600
+WHAT_TO_DO = "Use another path for checkpoint, or remove the folder to start again."
+
+
+@dataclass(frozen=True)
+class Choice(Record):
+    """The choice of the held-out rows, which decides how chains are used.
+
+    Attributes
+    ----------
+    coder : Coder
+    temperature : float
+        Of the softmax of the scores.
+    label_weight : float
+        Weight of the labels, where they are learned jointly with the atoms.
+    held_out : HeldOutChoice or None
+        How every coder did; None where no row could be held out.
+    """
+
+    coder: Coder
+    temperature: Positive
+    label_weight: Positive
+    held_out: HeldOutChoice | None
+
+    @classmethod
+    def of(
+        cls, coders: Sequence[Coder], held_out: HeldOutChoice | None, label_weight: float = 1.0
+    ) -> Choice:
+        """Take the best coder or, without held-out rows, the one with the fewest non-zeros."""
+        if held_out is None:
+            fewest = min(coders, key=lambda coder: coder.n_nonzero)
+            return cls(fewest, 1.0, label_weight, None)
+        return cls(held_out.coder, 1.0 / held_out.sharpness, label_weight, held_out)
+
+    def loss(self) -> float:
+        """Log-loss of the held-out rows; infinite where there were none."""
+        held_out = self.held_out
+        return np.inf if held_out is None else float(held_out.log_loss[held_out.best])
+
+
+# --------------------------------------------------------------------------- what decides a result
+
+
+def fingerprint(X: Any, class_of_row: NDArray[np.int64]) -> str:
+    """Digest of rows and their class numbers.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Anything whose slices are arrays: rows need not be in memory all at once.
+    class_of_row : ndarray of shape (n_samples,)
+    """
+    blocks = block_slices(len(class_of_row), SUM_ROWS)
+    classes = [class_of_row[rows] for rows in blocks]
+    if isinstance(X, LazyRows):
+        return join_fingerprints(X.each_block(block_fingerprint, blocks, classes))
+    return join_fingerprints(
+        block_fingerprint(X[rows], own) for rows, own in zip(blocks, classes, strict=True)
+    )
+
+
+def block_fingerprint(rows: NDArray[Any], class_of_row: NDArray[np.int64]) -> bytes:
+    """Digest of one block of `dbdl.model.statistics.SUM_ROWS` rows, wherever it lives."""
+    rows = np.ascontiguousarray(rows)
+    total = hashlib.blake2b(f"{rows.dtype.str} {rows.shape}".encode(), digest_size=32)
+    total.update(rows.data)
+    total.update(np.ascontiguousarray(class_of_row, dtype=np.int64).data)
+    return total.digest()
+
+
+def join_fingerprints(blocks: Iterable[bytes]) -> str:
+    """Digest of all rows from those of their blocks, in order."""
+    return hashlib.blake2b(b"".join(blocks), digest_size=32).hexdigest()
+
+
+@dataclass(frozen=True)
+class Identity(Record):
+    """All that decides the result of a fit.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of its class.
+    parameters : dict
+        By name, only those that decide the result.
+    data : str
+        `fingerprint` of rows and class numbers.
+    seed : int
+    """
+
+    estimator: str
+    parameters: dict[str, Any]
+    data: str
+    seed: Count
+
+    @classmethod
+    def of(cls, estimator: str, parameters: Mapping[str, Any], problem: Problem) -> Identity:
+        """Identity of a fit of a problem."""
+        chosen = {name: value for name, value in parameters.items() if name not in NOT_DECIDING}
+        plain = json.loads(json.dumps(chosen, default=_plain))
+        return cls(estimator, plain, fingerprint(problem.X, problem.class_of_row), problem.seed)
+
+    def faults(self) -> Iterator[str]:
+        """Say where a parameter is missing that decides whether chains may be resumed."""
+        if type(self.parameters.get("n_sweeps")) is not int:
+            yield f"n_sweeps is {self.parameters.get('n_sweeps')!r}, expected a whole number"
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of each chain."""
+        return int(self.parameters["n_sweeps"])
+
+    def key(self) -> str:
+        """Digest of all but the number of sweeps, which may grow: a name for the chains."""
+        own = {name: _as_float(value) for name, value in self.parameters.items()}
+        own["n_sweeps"] = None
+        text = json.dumps([self.estimator, own, self.data, self.seed], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def with_sweeps(self, n_sweeps: int) -> Identity:
+        """Return the identity of a fit that differs by its number of sweeps alone."""
+        return replace(self, parameters={**self.parameters, "n_sweeps": n_sweeps})
+
+
+def _as_float(value: Any) -> Any:
+    """Return whole numbers as floats: 1000 and 1e3 are one setting."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Coder):
+        return [value.name, vars(value)]
+    raise TypeError(f"{value!r} is neither a number nor a word: a fit with it cannot be kept")
+
+
+def differences(old: Identity, new: Identity) -> list[str]:
+    """Say in which ways two fits differ, as parts of a sentence."""
+    if old.estimator != new.estimator:
+        return [f"it is of a {old.estimator}, not of a {new.estimator}"]
+    names = sorted(set(old.parameters) | set(new.parameters))
+    found = [
+        f"{name} was {old.parameters.get(name)!r} and is {new.parameters.get(name)!r}"
+        for name in names
+        if old.parameters.get(name) != new.parameters.get(name)
+    ]
+    if old.seed != new.seed:
+        found.append("random_state gives another seed")
+    if old.data != new.data:
+        found.append("X or y are other data (values, order, type or scaling of the rows)")
+    return found
+
+
+# ------------------------------------------------------------------------------------- the folder
+
+
+@dataclass(frozen=True)
+class KeptChain:
+    """A chain's last snapshot and, at its end, the published member."""
+
+    snapshot: Snapshot
+    member: Member | None = None
+
+
+class CheckpointFolder:
+    """The files of one fit.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Made where it is absent.
+
+    Raises
+    ------
+    CheckpointError
+        Where the folder cannot be made, or holds something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = checked_path(path)
+        self._last_sweep: dict[str, int] = {}
+        if self.path.exists() and not self.path.is_dir():
+            raise CheckpointError(f"checkpoint={str(path)!r} is a file, expected a folder.")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            names = [file.name for file in self.path.iterdir()]
+            self._remove_stale(names)
+        except OSError as error:
+            raise CheckpointError(
+                f"the folder checkpoint={str(path)!r} cannot be used: {reason(error)}. Use another "
+                "path."
+            ) from error
+        foreign = [name for name in names if not name.startswith(".")]
+        if foreign and FIT_FILE not in names:
+            raise CheckpointError(
+                f"{self.path} is not a folder of checkpoints: it holds {min(foreign)} and no "
+                f"{FIT_FILE}. Use another path for checkpoint, one that is empty or not there yet."
+            )
+
+    def _remove_stale(self, names: Iterable[str]) -> None:
+        """Remove files that killed processes left half written, not those still being written."""
+        for name in names:
+            if name.startswith(UNFINISHED):
+                file = self.path / name
+                if time.time() - file.stat().st_mtime > STALE_SECONDS:
+                    file.unlink(missing_ok=True)
+
+    def file(self, name: str) -> Path:
+        """File of a chain or a pilot chain."""
+        return self.path / f"{name}.npz"
+
+    def read_fit(self) -> tuple[Identity, Choice | None] | None:
+        """Return the fit's identity and choice; None if nothing is there yet."""
+        path = self.path / FIT_FILE
+        if not path.exists():
+            return None
+        about, arrays = self._read(path, "fit")
+        with _not_as_written(path):
+            identity, choice = Identity(**about["identity"]), None
+            check(Identity, identity, "identity")
+            if about["choice"] is not None:
+                choice = _choice_from(about["choice"], arrays)
+                check(Choice, choice, "choice")
+        return identity, choice
+
+    def write_fit(self, identity: Identity, choice: Choice | None) -> None:
+        """Write the fit's identity and choice; once it is made, pilot chains are not needed."""
+        arrays: dict[str, NDArray[Any]] = {}
+        words = None
+        if choice is not None:
+            words, held_out = dict(vars(choice)), choice.held_out
+            if held_out is not None:
+                parts = vars(held_out)
+                arrays = {k: v for k, v in parts.items() if isinstance(v, np.ndarray)}
+                words["held_out"] = {k: v for k, v in parts.items() if k not in arrays}
+        about = {"kind": "fit", "identity": asdict(identity), "choice": words}
+        self._write(self.path / FIT_FILE, json.loads(json.dumps(about, default=_plain)), arrays, "")
+        if choice is not None:
+            for pilot in self.path.glob("pilot-*.npz"):
+                pilot.unlink(missing_ok=True)
+
+    def check_chains(self) -> None:
+        """Refuse damaged files of chains at once, not when their turn comes."""
+        for path in sorted(self.path.glob("*-*.npz")):
+            with _what_to_do():
+                check_archive(path)
+
+    def read_chain(self, name: str, key: str, snapshots: Scope, members: Scope) -> KeptChain | None:
+        """Return what is kept of a chain of the fit with this key; None if nothing is."""
+        from dbdl.learn.members import Member
+
+        path = self.file(name)
+        if not path.exists():
+            return None
+        about, arrays = self._read(path, "chain")
+        if (about.get("fit"), about.get("name")) != (key, name):
+            raise CheckpointError(f"{path} belongs to another fit or chain. {WHAT_TO_DO}")
+        with _not_as_written(path):
+            snapshot = from_arrays(Snapshot, arrays, "snapshot.", snapshots)
+            member = from_arrays(Member, arrays, "member.", members) if about["ended"] else None
+        self._last_sweep[name] = snapshot.sweep
+        return KeptChain(snapshot, member)
+
+    def write_chain(self, name: str, key: str, kept: KeptChain) -> None:
+        """Write the last snapshot of a chain and, at its end, the published member."""
+        about = {"kind": "chain", "fit": key, "name": name, "ended": kept.member is not None}
+        arrays = to_arrays(kept.snapshot, "snapshot.")
+        if kept.member is not None:
+            arrays |= to_arrays(kept.member, "member.")
+        sweep = self._last_sweep.get(name)
+        last = "no checkpoint of this chain was written before"
+        if sweep is not None:
+            last = f"the last good checkpoint, after sweep {sweep}, is still there"
+        self._write(self.file(name), about, arrays, f" ({kept.snapshot.sweep} sweeps done; {last})")
+        self._last_sweep[name] = kept.snapshot.sweep
+
+    def _read(self, path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        with _what_to_do():
+            about, arrays = read_archive(path)
+        if about.get("kind") != kind:
+            raise CheckpointError(f"{path} is the file of a {about.get('kind')}. {WHAT_TO_DO}")
+        if about.get("dbdl") != _own_version():
+            raise CheckpointError(
+                f"{path} was written by dbdl {about.get('dbdl')}, this is dbdl {_own_version()}: a "
+                f"chain can only be resumed by the version that began it. {WHAT_TO_DO}"
+            )
+        return about, arrays
+
+    def _write(
+        self, path: Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str
+    ) -> None:
+        try:
+            write_archive(path, {"dbdl": _own_version(), **about}, arrays)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write the checkpoint {path}: {reason(error)}{where}. The files in the "
+                "folder are whole: make room, or make it writable, and call fit again to resume."
+            ) from error
+
+
+def _choice_from(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Choice:
+    held_out = words["held_out"]
+    if held_out is not None:
+        coders = tuple(_coder_from(*coder) for coder in held_out["coders"])
+        held_out = HeldOutChoice(**{**held_out, **arrays, "coders": coders})
+    return Choice(**{**words, "coder": _coder_from(*words["coder"]), "held_out": held_out})
+
+
+def _coder_from(name: str, settings: Mapping[str, Any]) -> Coder:
+    return FAMILIES[name](**settings)
+
+
+@contextmanager
+def _not_as_written(path: Path) -> Iterator[None]:
+    """Say which file holds something else than what is written there."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        fault = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise CheckpointError(
+            f"{path} is damaged, or something else than dbdl wrote it: {fault}. {WHAT_TO_DO}"
+        ) from error
+
+
+@contextmanager
+def _what_to_do() -> Iterator[None]:
+    """Say what to do about a file that cannot be read."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{error} {WHAT_TO_DO}") from error
+
+
+def _own_version() -> str:
+    import dbdl
+
+    return dbdl.__version__

@@ -1,0 +1,179 @@
+"""Choices made by pilot chains, on rows that they never saw.
+
+Three quarters of the training rows start as atoms themselves, so training rows re-encoded over the
+dictionary say nothing about new rows. Pilot chains leave a part of the rows out entirely; those
+rows choose the coder and its number of non-zeros, which decides more than any other parameter, the
+weight of joint labels, and the temperature of the probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.backends import Backend
+from dbdl.backends.crew import Crew
+from dbdl.coding import Coder, PreparedAtoms, encode_each
+from dbdl.draws import make_key
+from dbdl.learn.checkpoints import Choice
+from dbdl.learn.held_out import Fold, Scores, choose_coder, stratified_folds
+from dbdl.learn.journal import Journal
+from dbdl.learn.members import learn_with_labels
+from dbdl.learn.problem import Problem
+from dbdl.rows.lazy import LazyRows
+from dbdl.sampler.run import ChainJournal
+
+Classes = NDArray[np.int64]
+
+#: Pilot chains: sweeps, folds, and rows at most. They are as long as the chains they choose for:
+#: atoms go on changing, and short chains choose fewer non-zeros than long ones need.
+PILOT_SWEEPS = 35
+PILOT_FOLDS = 5
+PILOT_ROWS = 4000
+#: Pilot chains per fold at most: two that share a fold say enough.
+PILOT_CHAINS = 2
+#: Folds that are left out where there are more rows than that.
+FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 2
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """One pilot chain: which fold it leaves out, and its number among the chains of the fold."""
+
+    number: int
+    fold: Fold
+    chain: int
+
+
+#: Learns a pilot's rows; returns atoms, and label atoms for each coder.
+LearnPilot = Callable[[Pilot, Backend, ChainJournal], tuple[PreparedAtoms, list[Scores]]]
+
+
+def pilots_of(problem: Problem) -> list[Pilot]:
+    """List the pilot chains of a problem; none where no row can be left out."""
+    n_chains = min(problem.n_chains, PILOT_CHAINS)
+    folds = enumerate(_folds(problem))
+    return [Pilot(f * PILOT_CHAINS + c, fold, c) for f, fold in folds for c in range(n_chains)]
+
+
+def _folds(problem: Problem) -> list[Fold]:
+    key = make_key(problem.seed)
+    folds = stratified_folds(key, problem.class_of_row, PILOT_FOLDS, PILOT_ROWS)
+    few = len(problem.class_of_row) <= FEW_ROWS
+    return list(islice(folds, None if few else FOLDS_OF_MANY_ROWS))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Everything that held-out rows may choose from.
+
+    Attributes
+    ----------
+    coders : sequence of Coder
+    label_weights : sequence of float
+        Weights of labels that are learned jointly with the atoms.
+    calibrate : bool
+        Whether the temperature is fitted.
+    """
+
+    coders: Sequence[Coder]
+    label_weights: Sequence[float] = (1.0,)
+    calibrate: bool = True
+
+    def n_pilots(self, problem: Problem) -> int:
+        """Number of pilot chains: none where there is nothing to find out."""
+        is_open = self.calibrate or len(self.coders) > 1 or len(self.label_weights) > 1
+        if problem.n_classes == 1 or not is_open:
+            return 0
+        return len(self.label_weights) * len(pilots_of(problem))
+
+
+def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journal) -> Choice:
+    """Choose coder, temperature and weight of the labels on rows that no pilot chain saw."""
+    if journal.choice is not None:
+        return journal.choice
+    choices = []
+    if isinstance(problem.X, LazyRows):
+        problem = replace(problem, X=problem.X.remember(_pilot_rows(problem)))
+    n_pilots = candidates.n_pilots(problem) // len(candidates.label_weights)
+    for number, weight in enumerate(candidates.label_weights):
+        weighted = pilot_settings(problem.with_label_weight(weight))
+        learn = partial(_learn_pilot, weighted, candidates.coders)
+        pilots = pilots_of(problem)[:n_pilots]
+        scored = score_left_out_rows(
+            problem, pilots, candidates.coders, learn, crew, journal, number * n_pilots
+        )
+        held_out = None if scored is None else choose_coder(candidates.coders, *scored)
+        choices.append(Choice.of(candidates.coders, held_out, weight))
+    best = min(choices, key=Choice.loss)
+    if not candidates.calibrate:
+        best = replace(best, temperature=1.0)
+    journal.keep_choice(best)
+    return best
+
+
+def pilot_settings(problem: Problem) -> Problem:
+    """Return the problem with the sweeps of pilot chains."""
+    n_sweeps = min(problem.settings.n_sweeps, PILOT_SWEEPS)
+    return replace(problem, settings=replace(problem.settings, n_sweeps=n_sweeps))
+
+
+def _learn_pilot(
+    problem: Problem,
+    coders: Sequence[Coder],
+    pilot: Pilot,
+    backend: Backend,
+    journal: ChainJournal,
+) -> tuple[PreparedAtoms, list[Scores]]:
+    key = make_key(problem.seed, 1 + pilot.number)
+    learned = learn_with_labels(key, problem.of_rows(pilot.fold.learn), backend, journal)
+    journal.keep(learned.chain.chain, backend)
+    return learned.prepared, learned.label_atoms(coders)
+
+
+def _pilot_rows(problem: Problem) -> NDArray[np.int64]:
+    """Return the numbers of all rows that pilot chains see or score."""
+    parts = [rows for fold in _folds(problem) for rows in fold]
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+
+
+def score_left_out_rows(
+    problem: Problem,
+    pilots: Sequence[Pilot],
+    coders: Sequence[Coder],
+    learn: LearnPilot,
+    crew: Crew,
+    journal: Journal,
+    first: int = 0,
+) -> tuple[list[Scores], Classes] | None:
+    """Scores (n_rows, n_classes) of rows by chains that never saw them, for each coder.
+
+    The journal knows the pilots by their place in the list, counted from ``first``. Returns the
+    scores and the classes of these rows, or None where no row can be left out.
+    """
+    if not pilots:
+        return None
+
+    def score(place: int, backend: Backend) -> list[Scores]:
+        pilot = pilots[place]
+        atoms, label_atoms = learn(
+            pilot, backend, journal.pilot(first + place, len(pilot.fold.learn))
+        )
+        codes = encode_each(problem.X[pilot.fold.held_out], atoms, coders, backend)
+        return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
+
+    results = crew.here().map(score, range(len(pilots)))
+    n_chains = 1 + max(pilot.chain for pilot in pilots)
+    folds = [pilot.fold.held_out for pilot in pilots if pilot.chain == 0]
+    rows, starts = np.concatenate(folds), np.cumsum([0, *map(len, folds)])
+    scores = [np.zeros((len(rows), problem.n_classes)) for _ in coders]
+    for pilot, parts in zip(pilots, results, strict=True):
+        fold = pilot.number // PILOT_CHAINS
+        for total, part in zip(scores, parts, strict=True):
+            total[starts[fold] : starts[fold + 1]] += part / n_chains
+    return scores, problem.class_of_row[rows]

@@ -1,0 +1,74 @@
+"""What is learned from, and how: rows, their classes, settings and the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.backends.crew import ProblemSize
+from dbdl.draws import Key, make_key
+from dbdl.learn.chain import ChainSettings
+from dbdl.model.state import Floats
+from dbdl.rows.lazy import LazyRows, SomeRows
+
+LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
+
+#: Number of the first chain's key: those before belong to folds and pilot chains.
+FIRST_CHAIN = 1000
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """How label atoms are found; see `dbdl.DBDLClassifier`. "none" learns from rows alone."""
+
+    kind: LabelKind = "ridge"
+    penalty: float = 0.1
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that decides what is learned.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features), or rows that are read in parts
+    class_of_row : ndarray of shape (n_samples,)
+        Class numbers below ``n_classes``.
+    n_classes : int
+    settings : ChainSettings
+    labels : LabelSettings
+    n_chains : int
+    seed : int
+    """
+
+    X: Floats | LazyRows | SomeRows
+    class_of_row: NDArray[np.int64]
+    n_classes: int
+    settings: ChainSettings
+    labels: LabelSettings
+    n_chains: int = 1
+    seed: int = 0
+
+    @property
+    def size(self) -> ProblemSize | None:
+        """How much a device has to hold; None for rows that are read in parts."""
+        if not isinstance(self.X, np.ndarray):
+            return None
+        n_rows, n_features = self.X.shape
+        return ProblemSize(n_rows, self.settings.n_start(n_rows), n_features * self.X.itemsize)
+
+    def key(self, number: int) -> Key:
+        """Key of the draws of a chain."""
+        return make_key(self.seed, FIRST_CHAIN + number)
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Problem:
+        """Return the problem of learning from some of the rows, in memory."""
+        return replace(self, X=self.X[rows], class_of_row=self.class_of_row[rows])
+
+    def with_label_weight(self, weight: float) -> Problem:
+        """Return the problem with another weight of the labels."""
+        return replace(self, labels=replace(self.labels, weight=weight))
