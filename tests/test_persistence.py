@@ -201,8 +201,8 @@ def test_types_of_others_are_refused_by_name_on_saving_and_nothing_is_written(tm
         "os.system",
         "dbdl.persistence.save",
         "dbdl.learn.held_out.minimize_scalar",  # a function that a trusted room imports
-        "dbdl.learn.held_out.choose",  # a function of a trusted room
-        "dbdl.learn.ensemble.csr_matrix",  # a class that a trusted room imports
+        "dbdl.learn.held_out.choose_coder",  # a function of a trusted room
+        "dbdl.learn.members.csr_matrix",  # a class that a trusted room imports
         "dbdl.estimators._rows.BaseEstimator",  # likewise, and an estimator
         "dbdl.learn.no_such_module.Thing",
         "dbdl.learnt.Thing",
@@ -217,7 +217,7 @@ def test_only_our_own_estimators_and_records_are_trusted(name):
     "name",
     [
         "dbdl.estimators.classifier.DBDLClassifier",
-        "dbdl.learn.held_out.Coder",
+        "dbdl.coding.coder.CodePrior",
         "dbdl.sampler.run.Trace",
         "dbdl.rivals.crc.CRCModel",
     ],
