@@ -12,7 +12,7 @@ PACKAGE = Path(find_spec("dbdl").origin).parent
 
 # What each room may import besides itself. A room that is not listed may import all of them.
 MAY_IMPORT = {
-    "_archives": set(),
+    "_archives": {"_files"},
     "_loaded": {"model"},
     "_arrays": set(),
     "_threads": set(),

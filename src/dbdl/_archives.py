@@ -1,30 +1,45 @@
-"""Zip archives that others wrote: nothing is unpacked before its size is known.
+"""The one format of models and checkpoints: a zip archive that is read whole, or refused.
 
-A few bytes of a zip archive can unpack to gigabytes, and the header of an array can claim any
-shape. The directory of the archive and the headers of the arrays in it are read first, and an
-archive that would grow beyond measure, or whose arrays are not as large as they claim, is refused.
+An entry ``about.json`` says what the archive is; the others are NumPy arrays, or the entries of a
+skops file. The archive's comment is a digest of every byte before it, since zip's own checksums
+leave its directory out: a file that was cut off, or in which a bit has turned, is never read.
+
+The digest is not a seal, since whoever writes a file can write its digest. A few bytes of a zip
+archive can unpack to gigabytes, and the header of an array can claim any shape. So the directory
+of the archive and the headers of its arrays are read first, and an archive that would grow beyond
+measure, or whose arrays are not as large as they claim, is refused before anything is unpacked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import math
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._files import write_atomically
+
+ABOUT_ENTRY = "about.json"
 
 #: Bytes that an archive may unpack to: so many of any, and so many times its own size. Our own
 #: archives are not compressed; arrays of zeros in those of others may well be.
 ALWAYS_ALLOWED = 1 << 26
 MOST_GROWTH = 20
-#: Other compressions turn a block of a few bytes into gigabytes at one blow.
+#: Other compressions turn a block of a few bytes into gigabytes in one step.
 KNOWN_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
+_DIGEST_CHARACTERS = 64
+_CHUNK = 1 << 20
 _MAGIC_LENGTH = 8
 
 
@@ -32,35 +47,106 @@ class ArchiveError(ValueError):
     """An archive is refused; the message says why."""
 
 
-@contextmanager
-def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open an archive whose sizes are known to be harmless.
+# ----------------------------------------------------------------------------------------- writing
 
-    Raises
-    ------
-    ArchiveError
-        Where it is no zip archive, or one that is refused unread.
+
+def write_archive(
+    path: str | os.PathLike[str],
+    about: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+    content: bytes = b"",
+) -> Path:
+    """Write an archive whole or not at all; raises OSError where that fails.
+
+    ``about`` is anything that JSON can hold, with a ``marker`` and a ``format`` for `open_archive`;
+    ``content`` is a zip archive that the rest is added to.
     """
-    size = file.seek(0, os.SEEK_END)
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(ABOUT_ENTRY, json.dumps(about, indent=1))
+            for name, array in (arrays or {}).items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, array, allow_pickle=False)
+            archive.comment = b"0" * _DIGEST_CHARACTERS  # the end of the file, see below
+        size = file.seek(0, os.SEEK_END) - _DIGEST_CHARACTERS
+        digest = _digest(file, size)
+        file.seek(size)
+        file.write(digest)
+
+    return write_atomically(path, write)
+
+
+def _digest(file: BinaryIO, size: int) -> bytes:
+    """Digest of the first ``size`` bytes, as hexadecimal digits; leaves the file there."""
+    total = hashlib.blake2b(digest_size=_DIGEST_CHARACTERS // 2)
     file.seek(0)
+    for start in range(0, size, _CHUNK):
+        total.update(file.read(min(_CHUNK, size - start)))
+    return total.hexdigest().encode()
+
+
+# ----------------------------------------------------------------------------------------- reading
+
+
+@contextmanager
+def open_archive(
+    file: BinaryIO, kind: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
+    """Open an archive that has its digest and whose sizes are known to be harmless.
+
+    ``kind`` is the ``marker`` and ``format`` that it has to have. Raises `ArchiveError` where the
+    file is damaged, refused unread, or something else.
+    """
+    check_digest(file, kind)
     try:
         archive = zipfile.ZipFile(file)
-        _check_directory(archive, ALWAYS_ALLOWED + MOST_GROWTH * size)
-    except ArchiveError:
+        _check_directory(archive, ALWAYS_ALLOWED + MOST_GROWTH * file.seek(0, os.SEEK_END))
+        about = json.loads(archive.read(ABOUT_ENTRY))
+    except OSError:
         raise
     except Exception as error:  # zipfile meets arbitrary bytes
-        raise ArchiveError(str(error)) from error
+        raise ArchiveError(f"is not a {kind['marker']} ({error})") from error
+    if not isinstance(about, dict):
+        raise ArchiveError(f"is not a {kind['marker']} ({ABOUT_ENTRY} is not a record)")
+    if not kind.items() <= about.items():
+        raise ArchiveError(
+            f"has format {about.get('format')!r} of {about.get('marker')!r}, expected format "
+            f"{kind['format']} of {kind['marker']!r}: another version of dbdl wrote it"
+        )
     with archive:
-        yield archive
+        yield about, archive
+
+
+def read_arrays(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
+    """Return all arrays of an archive by name."""
+    arrays = {}
+    for name in archive.namelist():
+        if name != ABOUT_ENTRY:
+            with archive.open(name) as entry:
+                array = np.lib.format.read_array(entry, allow_pickle=False)
+            arrays[name.removesuffix(".npy")] = array
+    return arrays
+
+
+def check_digest(file: BinaryIO, kind: Mapping[str, Any]) -> None:
+    """Raise `ArchiveError` where a file was cut off, is damaged or has no digest."""
+    size = file.seek(0, os.SEEK_END)
+    digest = _digest(file, max(size - _DIGEST_CHARACTERS, 0))
+    if file.read() != digest:
+        raise ArchiveError(
+            f"is cut off, damaged or not a {kind['marker']}: it does not have its checksum"
+        )
 
 
 def _check_directory(archive: zipfile.ZipFile, most: int) -> int:
-    """Check the sizes of all entries; returns those that are left of ``most`` bytes."""
+    """Check the sizes of all entries; return how many of ``most`` bytes they leave."""
     entries = archive.infolist()
-    for name, times in Counter(entry.filename for entry in entries).most_common(1):
-        if times > 1:
-            raise ArchiveError(f"it holds {name} {times} times")
+    times = Counter(entry.filename for entry in entries)
     for entry in entries:
+        if times[entry.filename] > 1:
+            raise ArchiveError(f"it holds {entry.filename} {times[entry.filename]} times")
         if entry.compress_type not in KNOWN_COMPRESSIONS or entry.flag_bits & 1:
             raise ArchiveError(f"{entry.filename} is compressed or encrypted in an unknown way")
     total = sum(entry.file_size for entry in entries)
@@ -79,7 +165,7 @@ def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) ->
     """Check the header of an array, or the directory of an archive inside the archive."""
     with archive.open(entry) as content:
         start = content.read(_MAGIC_LENGTH)
-        if start.startswith(b"PK"):  # arrays of arrays: NumPy's npz, which SciPy's matrices are
+        if start.startswith(b"PK"):  # arrays of arrays: NumPy's npz, as SciPy's matrices are stored
             with zipfile.ZipFile(io.BytesIO(start + content.read())) as inner:
                 return _check_directory(inner, most)
         if start.startswith(np.lib.format.MAGIC_PREFIX):

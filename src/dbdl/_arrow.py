@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._columns import Cells, look_at_numbers, look_at_texts
+from dbdl._columns import Cells, as_texts, look_at_numbers, look_at_texts
 from dbdl._files import DataError
 
 
 def index_names(schema: Any) -> frozenset[str]:
-    """Return the names of columns that pandas (or Dask) stored the names of rows in."""
+    """Return the names of the columns in which pandas (or Dask) stored the names of rows."""
     described = (schema.metadata or {}).get(b"pandas")
     if described is None:
         return frozenset()
     found = json.loads(described).get("index_columns", ())
-    return frozenset(name for name in found if isinstance(name, str))  # a range is no column
+    return frozenset(name for name in found if isinstance(name, str))  # a range is not a column
 
 
 def number_dtype(kind: Any) -> np.dtype[Any] | None:
@@ -47,14 +47,11 @@ def labels_of(column: Any, path: str | PathLike[str]) -> NDArray[Any]:
         row = int(np.argmax(np.asarray(column.is_null()))) + 1
         raise DataError(f"{path}: sample {row} has no label; fill it in or leave out the row")
     values = _decoded(column).to_numpy()
-    if values.dtype.kind in "fiub":
-        return values
-    texts = (value.decode() if isinstance(value, bytes) else str(value) for value in values)
-    return np.array(list(texts))
+    return values if values.dtype.kind in "fiub" else as_texts(values)
 
 
 def look_at_column(column: Any) -> Cells:
-    """Say what the cells of a column are like."""
+    """Describe the cells of a column."""
     from pyarrow import types
 
     if column.null_count:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -32,7 +32,7 @@ STORED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class Cells(Enum):
-    """What the cells of a column are like, taken together."""
+    """The cells of a column, taken together."""
 
     PLAIN = auto()
     TOO_FEW = auto()  # to say more
@@ -41,8 +41,19 @@ class Cells(Enum):
     NAME_ROWS = auto()  # a different text in every row
 
 
-#: Columns that are like this are no features.
+#: Such columns are not features.
 LEFT_OUT = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
+#: Notes on columns that are left out, or that perhaps should be.
+UNNAMED_COLUMN = ("left out", "a first column without a name holds the names of rows")
+INDEX_COLUMN = ("left out", "stored as the index of the rows")
+NOTES = {
+    Cells.COUNT_ROWS: ("left out", "consecutive whole numbers only number the rows"),
+    Cells.NAME_ROWS: ("left out", "a different text in every row, but features are numbers"),
+    Cells.NUMBER_ROWS: (
+        "used",
+        "a different whole number in every row; remove it if it only numbers the rows",
+    ),
+}
 
 
 def is_unnamed(name: str) -> bool:
@@ -51,11 +62,12 @@ def is_unnamed(name: str) -> bool:
 
 
 def look_at_numbers(values: NDArray[Any]) -> Cells:
-    """Say what the numbers (n_rows,) of a column are like."""
+    """Describe the numbers (n_rows,) of a column."""
     if len(values) < FEWEST_ROWS:
         return Cells.TOO_FEW
-    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and _are_whole(values))
-    if not whole:
+    kind = values.dtype.kind
+    # NaN is not equal to itself
+    if kind not in "iuf" or (kind == "f" and not np.array_equal(values, np.floor(values))):
         return Cells.PLAIN
     if (values[1:] > values[:-1]).all() and values[-1] - values[0] == len(values) - 1:
         return Cells.COUNT_ROWS
@@ -63,14 +75,17 @@ def look_at_numbers(values: NDArray[Any]) -> Cells:
 
 
 def look_at_texts(texts: Sequence[str]) -> Cells:
-    """Say what the texts of a column are like; none of them is a number."""
+    """Describe the texts of a column; none of them is a number."""
     if len(texts) < FEWEST_ROWS:
         return Cells.TOO_FEW
     return Cells.NAME_ROWS if all(texts) and len(set(texts)) == len(texts) else Cells.PLAIN
 
 
-def _are_whole(values: NDArray[Any]) -> bool:
-    return np.array_equal(values, np.floor(values))  # NaN is not equal to itself
+def as_texts(values: Iterable[Any]) -> NDArray[Any]:
+    """Return labels as texts; bytes are taken for UTF-8."""
+    return np.array(
+        [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in values]
+    )
 
 
 @dataclass(frozen=True)
@@ -94,7 +109,7 @@ class Columns:
 
 
 def columns_by_name(names: Sequence[str]) -> Columns:
-    """Return columns to be found by their names alone, as a user asks for them."""
+    """Return columns to be found only by their names, as a user gives them."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"columns={names!r}: expected a list of names")
     return Columns(tuple(names))
@@ -102,99 +117,72 @@ def columns_by_name(names: Sequence[str]) -> Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are to be chosen from.
-
-    Attributes
-    ----------
-    path : Path
-    n_columns : int
-    names : sequence of str or None
-        None where the table has no header.
-    look : callable
-        Takes the number of a column and gives its `Cells`.
-    index : collection of str
-        Names of columns that the file itself calls an index of its rows.
-    """
+    """A table whose columns are to be chosen from; a subclass knows their cells."""
 
     path: Path
-    n_columns: int
-    names: Sequence[str] | None
-    look: Callable[[int], Cells]
-    index: Collection[str] = ()
+    names: Sequence[str]  # the numbers of the columns, from 1, where there is no header
+    index: Collection[str] = ()  # columns that the file itself calls an index of its rows
+    has_header: bool = True
+
+    def look(self, j: int) -> Cells:
+        """Describe the cells of a column by its number."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
-        counts = Counter(self.shown[j] for j in self.data_columns)
-        twice = [name for name, count in counts.items() if count > 1]
-        if twice:
-            raise DataError(
-                f"{self.path}: {counts[twice[0]]} columns have the name {twice[0]!r}, so that none "
-                "of them can be told from the others; give each column a name of its own"
-            )
-
-    @property
-    def shown(self) -> Sequence[str]:
-        """Names of all columns, or their numbers, from 1."""
-        return self.names or [str(j + 1) for j in range(self.n_columns)]
+        counts = Counter(self.names[j] for j in self.data_columns)
+        for name, count in counts.most_common(1):
+            if count > 1:
+                raise DataError(
+                    f"{self.path}: {count} columns have the name {name!r}, so that none of them "
+                    "can be told from the others; give each column a name of its own"
+                )
 
     @property
     def data_columns(self) -> list[int]:
-        """Numbers of the columns that do not stand for the names of rows by their own name."""
-        if self.names is None:
-            return list(range(self.n_columns))
-        named = (j for j, name in enumerate(self.names) if not is_unnamed(name))
-        first = next(named, 0)  # a stored index of several levels has several columns
-        return [j for j in range(first, self.n_columns) if not self._is_index(self.names[j])]
-
-    def _is_index(self, name: str) -> bool:
-        return name in self.index or bool(STORED_INDEX.fullmatch(name))
+        """Numbers of the columns whose own name does not say that they hold the names of rows."""
+        columns = list(enumerate(self.names))
+        # a stored index of several levels has several columns
+        first = next((j for j, name in columns if not is_unnamed(name)), 0)
+        return [
+            j
+            for j, name in columns[first:]
+            if name not in self.index and not STORED_INDEX.fullmatch(name)
+        ]
 
     def number(self, name: str | None) -> int | None:
         """Return the number of the column of a name; None where there is no such column."""
-        if self.names is None or name is None or name not in self.names:
-            return None
-        return list(self.names).index(name)
+        names = self.names if self.has_header else ()
+        return next((j for j, own in enumerate(names) if own == name), None)
 
     def roles(self, features: Collection[int], label: int | None) -> str:
         """Return the letters of `Columns.roles`; a stored index comes first, as in a ``.csv``."""
         used, data = set(features), set(self.data_columns)
-        order = sorted(range(self.n_columns), key=lambda j: j in data or j == label)
+        order = sorted(range(len(self.names)), key=lambda j: j in data or j == label)
         return "".join("l" if j == label else "f" if j in used else "o" for j in order)
 
 
 def choose_features(table: Table, label: int | None) -> list[int]:
-    """Return the numbers of the columns to learn from; notes say which are left out, and why.
+    """Return the numbers of the columns to learn from, other than that of the label.
 
-    Parameters
-    ----------
-    table : Table
-    label : int or None
-        Number of the column of the labels.
-
-    Returns
-    -------
-    features : list of int
+    Warnings say which columns are left out, and why.
     """
     data = [j for j in table.data_columns if j != label]
     looks = {j: table.look(j) for j in data}
-    stored = [j for j in range(table.n_columns) if j not in looks and j != label]
-    nameless = [j for j in stored if is_unnamed(table.shown[j])]
-    indexes = [j for j in stored if j not in nameless]
-    counting, naming, numbering = (
-        [j for j in data if looks[j] is kind]
-        for kind in (Cells.COUNT_ROWS, Cells.NAME_ROWS, Cells.NUMBER_ROWS)
-    )
+    notes: dict[tuple[str, str], list[str]] = {}
+    for j, name in enumerate(table.names):
+        stored = UNNAMED_COLUMN if is_unnamed(name) else INDEX_COLUMN
+        note = NOTES.get(looks[j]) if j in looks else stored
+        if note and j != label:
+            notes.setdefault(note, []).append(repr(name))
+    for (done, why), names in notes.items():
+        text = f"{table.path}: {done} column{'s' * (len(names) > 1)} {some(names)}: {why}"
+        warnings.warn(text, UserWarning, stacklevel=2)
     features = [j for j in data if looks[j] not in LEFT_OUT]
-    _note(table, "left out", nameless, "a first column without a name holds the names of rows")
-    _note(table, "left out", indexes, "stored as the index of the rows")
-    _note(table, "left out", counting, "consecutive whole numbers only number the rows")
-    _note(table, "left out", naming, "a different text in every row, but features are numbers")
-    why = "a different whole number in every row; remove it if it only numbers the rows"
-    _note(table, "used", numbering, why)
     if not features:
         raise DataError(
-            f"{table.path} has no column of features: of its columns, {some(table.shown)}, one is "
+            f"{table.path} has no column of features: of its columns, {some(table.names)}, one is "
             "the label, and the others only number or name the rows"
-            if table.n_columns > 1
+            if len(table.names) > 1
             else f"{table.path} has one column; expected features and a label, split by commas"
         )
     return features
@@ -205,29 +193,14 @@ def find_features(
 ) -> tuple[list[int], int | None]:
     """Find the columns that a model was fitted on, by their names, or else by their places.
 
-    Parameters
-    ----------
-    table : Table
-    columns : Columns
-        With names or roles.
-    label : int or None
-        Number of the column of the labels, where it was asked for.
-    labelled : bool
-        Whether there have to be labels.
-
-    Returns
-    -------
-    features : list of int
-        In the model's order.
-    label : int or None
+    Returns the numbers of the features, in the model's order, and of the label. Its number is
+    given where it was asked for; ``labelled`` says whether there has to be one.
     """
     if label is None:
         label = table.number(columns.label)
-    if table.names is not None and columns.features is not None:
-        features = _by_name(table, columns.features)
-        if label is None and labelled and table.n_columns - 1 not in features:
-            label = table.n_columns - 1
-        return features, label
+    if table.has_header and columns.features is not None:
+        features, last = _by_name(table, columns.features), len(table.names) - 1
+        return features, last if label is None and labelled and last not in features else label
     if columns.roles is None:
         raise DataError(
             f"{table.path} has no header, so its columns cannot be found by their names"
@@ -236,12 +209,12 @@ def find_features(
 
 
 def _by_name(table: Table, names: Sequence[str]) -> list[int]:
-    place = {name: j for j, name in enumerate(table.shown)}
+    place = {name: j for j, name in enumerate(table.names)}
     absent = [name for name in names if name not in place]
     if absent:
         raise DataError(
             f"{table.path} has no column {absent[0]!r}, which is one of the {len(names)} columns "
-            f"to use; it has {some(table.shown)}"
+            f"to use; it has {some(table.names)}"
         )
     return [place[name] for name in names]
 
@@ -266,7 +239,7 @@ def _by_place(table: Table, fitted: str, label: int | None) -> tuple[list[int], 
 
 
 def _fitting(ways: Sequence[str], data: list[int], label: int | None) -> list[str]:
-    """Return those of some ways to read columns that are as long as these columns are many."""
+    """Return those ways to read columns that have a role for each of these columns."""
     unlabelled = (way for way in ways if label is None or "l" not in way)
     return list(dict.fromkeys(way for way in unlabelled if len(way) == len(data)))
 
@@ -286,11 +259,3 @@ def _by_content(table: Table, data: list[int], ways: list[str]) -> str:
 def some(names: Sequence[str], most: int = 12) -> str:
     """Return names as a list in words, shortened where they are many."""
     return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
-
-
-def _note(table: Table, done: str, columns: Sequence[int], why: str) -> None:
-    if columns:
-        names = some([repr(table.shown[j]) for j in columns])
-        plural = "s" * (len(columns) > 1)
-        text = f"{table.path}: {done} column{plural} {names}: {why}"
-        warnings.warn(text, UserWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Estimators that come from a file: what they hold is checked as it is put back."""
+"""Estimators that come from a file: their state is checked as it is restored."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdl.model.trust import RecordError, Scope, Size, check
 
 
 class CheckedEstimator(BaseEstimator):
-    """Estimator that, once fitted, is checked when its state is put back, by skops or by pickle.
+    """Estimator that, once fitted, is checked when skops or pickle restore its state.
 
-    A subclass names in ``_learned`` the attributes that show that it is fitted, annotates what has
-    to be checked by the types of `dbdl.model.trust`, and does so in `_check_fitted`. Attributes
-    that follow from others are set again there instead of being believed.
+    A subclass names in ``_learned`` the attributes that show that it is fitted, annotates those to
+    check with the types of `dbdl.model.trust`, and checks them in `_check_fitted`. Attributes that
+    follow from others are computed again there instead of being believed.
     """
 
     _learned: ClassVar[tuple[str, ...]]
@@ -36,7 +36,7 @@ class CheckedEstimator(BaseEstimator):
         self._check_fitted(Scope())
 
     def _check_fitted(self, scope: Scope) -> None:
-        """Check what was learned, and set again what follows from it."""
+        """Check learned attributes, and compute again those that follow from them."""
         raise NotImplementedError
 
     def _check_attributes(self, scope: Scope, *names: str) -> None:

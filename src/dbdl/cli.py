@@ -36,7 +36,7 @@ from dbdl._terminal import (
     write_csv,
 )
 from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
-from dbdl.datasets.images import is_image
+from dbdl.datasets.image_rows import is_image
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
 from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table

@@ -1,11 +1,11 @@
 """Models in files, without pickle: reading a file runs no code that the file brings along.
 
-A model file is a skops file (a zip archive of arrays and a JSON description) with one entry more,
-``dbdl.json``, that names the versions it was written with. Only types that are known to be
-harmless are built when it is read: those of scikit-learn, NumPy and SciPy that skops trusts, and
-the estimators and plain records of the rooms in `TRUSTED_ROOMS`. Sizes are bounded before anything
-is unpacked, and everything that our kernels will trust is checked as a model is put back: see
-`dbdl.model.trust`. What a model of scikit-learn holds is as safe as skops makes it.
+A model file is an archive of `dbdl._archives` with the entries of a skops file (arrays and a JSON
+description); its ``about.json`` names the versions it was written with and the columns of the table
+that the model was fitted on. Only types that are known to be harmless are built when it is read:
+those of scikit-learn, NumPy and SciPy that skops trusts, and the estimators and plain records of
+the rooms in `TRUSTED_ROOMS`. Everything that our kernels will trust is checked as a model is
+restored: see `dbdl.model.trust`. A scikit-learn model is as safe as skops makes it.
 """
 
 from __future__ import annotations
@@ -14,36 +14,27 @@ import copy
 import dataclasses
 import importlib
 import io
-import json
 import os
 import platform
-import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from dbdl._archives import open_archive
+from dbdl._archives import ArchiveError, open_archive, write_archive
 from dbdl._columns import Columns as Columns
-from dbdl._files import reason, write_atomically
+from dbdl._files import reason
 from dbdl.model.trust import RecordError
 
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
-TRUSTED_ROOMS = (
-    "dbdl.coding.",
-    "dbdl.estimators.",
-    "dbdl.features.",
-    "dbdl.learn.",
-    "dbdl.model.",
-    "dbdl.rivals.",
-    "dbdl.sampler.",
+TRUSTED_ROOMS = tuple(
+    f"dbdl.{room}."
+    for room in ("coding", "estimators", "features", "learn", "model", "rivals", "sampler")
 )
-#: Entry of the archive that names versions.
-VERSIONS_ENTRY = "dbdl.json"
-#: Entry that names the columns of the table that the model was fitted on.
-COLUMNS_ENTRY = "columns.json"
+KIND = {"marker": "dbdl model", "format": 1}
 #: Packages whose versions a file records, besides dbdl and Python.
 RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
 
@@ -106,8 +97,11 @@ def save(
             f"{type(model).__name__} holds types that would be refused on loading: "
             f"{', '.join(unknown)}. Remove them from its parameters, or save with skops itself."
         )
+    versions = {name: version(name) for name in RECORDED_PACKAGES}
+    versions |= {"dbdl": _own_version(), "python": platform.python_version()}
+    about = {"versions": versions, "columns": dataclasses.asdict(columns or Columns())}
     try:
-        return write_atomically(path, _with_notes(content, columns or Columns()))
+        return write_archive(path, {**KIND, **about}, content=content)
     except OSError as error:
         raise ModelFileError(
             f"cannot write the model to {os.fspath(path)}: {reason(error)}"
@@ -129,15 +123,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        Where there is no such file, it is cut off or damaged, it is no model file, it would unpack
-        to far more than its size, it holds types that are not trusted or values that a model does
-        not have, or it was written by a newer major version of dbdl.
+        Where there is no such file, it is cut off or damaged, it is not a model file, it would
+        unpack to far more than its size, it holds types that are not trusted or values that a model
+        does not have, or it was written by a newer major version of dbdl.
     """
     from skops import io as skops_io
 
     name = os.fspath(path)
-    content = _read(path)
-    _check_versions(_versions(content, name), name)
+    content, about = _read(path)
+    theirs, ours = about["versions"]["dbdl"], _own_version()
+    if _major(theirs) > _major(ours):
+        raise ModelFileError(
+            f"{name} was written by dbdl {theirs}, this is dbdl {ours}. A newer major version may "
+            f"store models differently: install dbdl {_major(theirs)} or newer to read it."
+        )
     try:
         found = skops_io.get_untrusted_types(data=content)
         if unknown := untrusted_types(found):
@@ -151,17 +150,33 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise
     except RecordError as error:
         raise ModelFileError(
-            f"{name} was not loaded: {error}. It is damaged, or something else than "
-            "dbdl.persistence.save wrote it. Save the model again."
+            f"{name} was not loaded: {error}. It is damaged, or was not written by "
+            "dbdl.persistence.save. Save the model again."
         ) from error
     except Exception as error:  # a damaged description can fail in any way inside skops
         raise ModelFileError(
-            f"{name} is damaged or no model file ({type(error).__name__}: {error}). "
+            f"{name} is damaged or not a model file ({type(error).__name__}: {error}). "
             "Save the model again."
         ) from error
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"{name} holds a {type(model).__name__}, expected an estimator.")
     return model
+
+
+def read_columns(path: str | os.PathLike[str]) -> Columns:
+    """Return the columns that the model in a file was fitted on; none where it names none."""
+    about = _read(path)[1]
+    try:
+        found = about["columns"]
+        features = None if found["features"] is None else tuple(found["features"])
+        return Columns(features, found["label"], found.get("roles"))
+    except (KeyError, TypeError, AttributeError):
+        return Columns()
+
+
+def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the versions of dbdl, Python and other packages that a model file was written with."""
+    return dict(_read(path)[1]["versions"])
 
 
 def untrusted_types(names: Iterable[str]) -> list[str]:
@@ -175,12 +190,10 @@ def _is_ours(name: str) -> bool:
     The name alone would not do: modules of dbdl also import functions and classes of others.
     """
     module_name, _, class_name = name.rpartition(".")
-    if not f"{module_name}.".startswith(TRUSTED_ROOMS):
-        return False
-    try:
-        found = getattr(importlib.import_module(module_name), class_name, None)
-    except ImportError:
-        return False
+    found = None
+    if f"{module_name}.".startswith(TRUSTED_ROOMS):
+        with suppress(ImportError):
+            found = getattr(importlib.import_module(module_name), class_name, None)
     if not isinstance(found, type) or found.__module__ != module_name:
         return False
     is_named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
@@ -195,92 +208,32 @@ def _without_callbacks(model: BaseEstimator) -> BaseEstimator:
     return model
 
 
-# --------------------------------------------------------------------------------------- versions
-
-
 def _own_version() -> str:
     import dbdl
 
     return dbdl.__version__
 
 
-def _with_notes(content: bytes, columns: Columns) -> bytes:
-    """Append the entries that name versions and columns; skops passes over them."""
-    versions = {name: version(name) for name in RECORDED_PACKAGES}
-    versions |= {"dbdl": _own_version(), "python": platform.python_version()}
-    archive = io.BytesIO(content)
-    with zipfile.ZipFile(archive, "a") as file:
-        file.writestr(VERSIONS_ENTRY, json.dumps(versions, indent=1, sort_keys=True))
-        file.writestr(COLUMNS_ENTRY, json.dumps(dataclasses.asdict(columns)))
-    return archive.getvalue()
+def _major(release: str) -> int:
+    return int(release.split(".")[0])
 
 
-def read_columns(path: str | os.PathLike[str]) -> Columns:
-    """Return the names of the columns that the model in a file was fitted on."""
+def _read(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes of a model file and its description, which names a version of dbdl."""
+    name = os.fspath(path)
+    expected = "Expected a file that dbdl.persistence.save wrote"
     try:
-        with open(path, "rb") as file, open_archive(file) as archive:
-            found = json.loads(archive.read(COLUMNS_ENTRY))
-            features = found["features"]
-            names = None if features is None else tuple(features)
-            return Columns(names, found["label"], found.get("roles"))
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile):
-        return Columns()
-
-
-def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the versions of Python and packages that a model file was written with.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    versions : dict of str to str
-        ``dbdl``, ``python``, and the packages that store the model.
-    """
-    return _versions(_read(path), os.fspath(path))
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return Path(path).read_bytes()
+        content = Path(path).read_bytes()
+        with open_archive(io.BytesIO(content), KIND) as (about, _):
+            _major(about["versions"]["dbdl"])
     except OSError as error:
         raise ModelFileError(
-            f"cannot read a model from {os.fspath(path)}: {reason(error)}. "
-            "Expected a file that dbdl.persistence.save wrote."
+            f"cannot read a model from {name}: {reason(error)}. {expected}."
         ) from error
-
-
-def _versions(content: bytes, name: str) -> dict[str, str]:
-    try:
-        with open_archive(io.BytesIO(content)) as file:
-            if (damaged := file.testzip()) is not None:
-                raise zipfile.BadZipFile(f"{damaged} does not have its checksum")
-            entries = file.namelist()
-            text = file.read(VERSIONS_ENTRY) if VERSIONS_ENTRY in entries else None
-    except Exception as error:  # zipfile meets arbitrary bytes
+    except ArchiveError as error:
         raise ModelFileError(
-            f"{name} is cut off, damaged or no model file ({error}). Expected a file that "
-            "dbdl.persistence.save wrote; copy it again or save the model again."
+            f"{name} {error}. {expected}; copy it again or save the model again."
         ) from error
-    if text is None:
-        raise ModelFileError(
-            f"{name} is an archive, but no model file of dbdl: it has no {VERSIONS_ENTRY}. "
-            "Expected a file that dbdl.persistence.save wrote."
-        )
-    try:
-        versions = json.loads(text)
-        int(versions["dbdl"].split(".")[0])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelFileError(f"{name} is damaged: {VERSIONS_ENTRY} names no version") from error
-    return dict(versions)
-
-
-def _check_versions(versions: dict[str, str], name: str) -> None:
-    theirs, ours = versions["dbdl"], _own_version()
-    if int(theirs.split(".")[0]) > int(ours.split(".")[0]):
-        raise ModelFileError(
-            f"{name} was written by dbdl {theirs}, this is dbdl {ours}. A newer major version may "
-            f"store models differently: install dbdl {theirs.split('.')[0]} or newer to read it."
-        )
+        raise ModelFileError(f"{name} is damaged: it does not name its versions") from error
+    return content, about

@@ -326,7 +326,7 @@ def test_other_features_of_any_folder_of_images(tmp_path):
     ("options", "message"),
     [
         ({"features": "colours"}, "no features 'colours'; there are 'pixels'"),
-        ({"features": "spatial pyramid", "settings": {"words": 3}}, "no parameter 'words'"),
+        ({"features": "spatial pyramid", "settings": {"words": 3}}, "Invalid parameter 'words'"),
         ({"features": "spatial pyramid", "settings": {"n_components": 99}}, "PCA of 4 images"),
         ({"features": "random faces", "settings": {"random_state": None}}, "whole number"),
         ({"settings": {"n_words": 3}}, "unknown setting 'n_words'"),
@@ -598,7 +598,7 @@ def test_folders_of_classes_without_images_are_refused(tmp_path):
         with pytest.raises(DataError, match="holds no images"):
             load(tmp_path / "pets", labelled=labelled)
     write_classes(tmp_path / "pets", ["cat"], n_images=3)
-    with pytest.warns(UserWarning, match="no images in dog, which is no class then"):
+    with pytest.warns(UserWarning, match="no images in dog, which is not a class then"):
         assert list(load(tmp_path / "pets").classes) == ["cat"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbdl.datasets import DataError, load
-from dbdl.datasets.record import make_dataset
+from dbdl.datasets.dataset import make_dataset
 from dbdl.experiments.rows import labelled_rows
 from dbdl.experiments.spec import load_table, table_names
 

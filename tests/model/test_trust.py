@@ -16,7 +16,9 @@ from sklearn.base import BaseEstimator
 import dbdl
 from dbdl._loaded import CheckedEstimator
 from dbdl.features import DenseSIFT
+from dbdl.learn.chain import ChainSettings
 from dbdl.model.record import Record
+from dbdl.model.settings import ModelSettings
 from dbdl.model.state import Codes
 from dbdl.model.trust import Atoms, Count, RecordError, Scope, check, reals, whole
 from dbdl.persistence import TRUSTED_ROOMS
@@ -43,6 +45,11 @@ class Whole(Record):
 def make_part(n_atoms=4, n_features=3, **changes):
     fields = {"atoms": np.ones((n_atoms, n_features)), "owner": np.zeros(n_atoms, dtype=np.int64)}
     return Part(**{**fields, **changes})
+
+
+@dataclass(frozen=True)
+class Wider(Part):
+    n_more: Count = 0
 
 
 def known(**sizes):
@@ -79,6 +86,13 @@ def test_parts_share_the_sizes_that_are_known_and_have_others_of_their_own():
 def test_the_first_thing_that_is_wrong_is_named(changes, words):
     with pytest.raises(RecordError, match=words):
         check(Part, make_part(**changes), "part", known())
+
+
+def test_a_record_of_a_family_is_checked_by_its_own_fields():
+    atoms, owner = np.ones((4, 3)), np.zeros(4, dtype=np.int64)
+    check(Whole, Whole([Wider(atoms, owner)]), "model", known())
+    with pytest.raises(RecordError, match=r"parts\[0\]\.n_more is -1"):
+        check(Whole, Whole([Wider(atoms, owner, n_more=-1)]), "model", known())
 
 
 @pytest.mark.parametrize("number", [-1, 2.0, True, None, 2**40, "3"])
@@ -119,6 +133,5 @@ def estimators():
 def test_every_estimator_of_a_model_file_is_checked_as_it_is_loaded():
     found = set(estimators())
     assert {dbdl.DBDLClassifier, dbdl.BetaProcessDictionary} < found
-    assert {kind for kind in found if not issubclass(kind, CheckedEstimator)} == {
-        DenseSIFT  # nothing is learned
-    }
+    nothing_learned = {DenseSIFT, ModelSettings, ChainSettings}
+    assert {kind for kind in found if not issubclass(kind, CheckedEstimator)} == nothing_learned

@@ -1,4 +1,4 @@
-"""A chain that goes on from a snapshot, and snapshots in files: whole, or refused."""
+"""A chain that is resumed from a snapshot, and snapshots in files: whole, or refused."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from dbdl.model.atom_priors import IsotropicPrior, JointPrior
 from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters
 from dbdl.sampler.checkpoint import (
+    KIND,
     CheckpointError,
     from_arrays,
     read_archive,
     to_arrays,
     write_archive,
 )
-from dbdl.sampler.run import Snapshot, SweepRecord, Trace
+from dbdl.sampler.run import SILENT, ChainJournal, Snapshot, SweepRecord, Trace
 
 KEY = make_key(3)
 N_SWEEPS = 7
@@ -39,15 +40,34 @@ def make_rows(dtype=np.float64):
     return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype), class_of_row
 
 
-def learn(settings, backend=None, dtype=np.float64, **going_on):
-    return learn_chain(KEY, *make_rows(dtype), settings, backend or NumbaBackend(), **going_on)
+class Recorder(ChainJournal):
+    """Remembers what it is told, and all snapshots by their sweeps."""
+
+    def __init__(self, resumed=None, every=1):
+        self.resumed, self.every, self.told, self.kept = resumed, every, [], {}
+
+    def tell(self, record):
+        self.told.append(record)
+
+    def is_due(self, sweep):
+        return sweep % self.every == 0
+
+    def keep(self, chain, backend):
+        snapshot = Snapshot.take(chain, backend)
+        self.kept[snapshot.sweep] = snapshot
+
+
+def learn(settings, backend=None, dtype=np.float64, journal=SILENT, resume=None):
+    if resume is not None:
+        journal = Recorder(resume)
+    return learn_chain(KEY, *make_rows(dtype), settings, backend or NumbaBackend(), journal)
 
 
 def snapshots_of(settings, every=1, **options):
     """Snapshots of a chain by sweep, and the chain at its end."""
-    taken = []
-    learned = learn(settings, on_snapshot=taken.append, snapshot_every=every, **options)
-    return {snapshot.sweep: snapshot for snapshot in taken}, learned
+    journal = Recorder(every=every)
+    learned = learn(settings, journal=journal, **options)
+    return journal.kept, learned
 
 
 def assert_same_bits(found, expected):
@@ -66,7 +86,7 @@ def assert_same_end(found, expected, backend=None):
     assert found.n_initial_atoms == expected.n_initial_atoms
 
 
-# ------------------------------------------------------------------------------------- going on
+# ------------------------------------------------------------------------------------- resuming
 
 
 @pytest.mark.parametrize(
@@ -79,7 +99,7 @@ def assert_same_end(found, expected, backend=None):
     ],
     ids=["default", "paper", "current", "draws"],
 )
-def test_a_chain_that_goes_on_from_any_sweep_ends_with_the_same_bits(settings):
+def test_a_chain_resumed_from_any_sweep_ends_with_the_same_bits(settings):
     taken, expected = snapshots_of(settings)
     assert_same_end(expected, learn(settings))  # looking does not disturb
     assert sorted(taken) == list(range(1, N_SWEEPS))
@@ -88,7 +108,7 @@ def test_a_chain_that_goes_on_from_any_sweep_ends_with_the_same_bits(settings):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_chain_that_goes_on_from_a_file_ends_with_the_same_bits(dtype, tmp_path):
+def test_a_chain_resumed_from_a_file_ends_with_the_same_bits(dtype, tmp_path):
     settings = ChainSettings(n_sweeps=N_SWEEPS, least_energy=1.0)
     taken, expected = snapshots_of(settings, dtype=dtype)
     assert taken[1].parameters.n_atoms > taken[6].parameters.n_atoms  # atoms were dropped
@@ -98,13 +118,13 @@ def test_a_chain_that_goes_on_from_a_file_ends_with_the_same_bits(dtype, tmp_pat
     assert_same_end(learn(settings, dtype=dtype, resume=snapshot), expected)
 
 
-def test_a_chain_of_the_reference_goes_on_too():
+def test_a_chain_of_the_reference_is_resumed_too():
     settings, backend = ChainSettings(n_sweeps=3), ReferenceBackend()
     taken, expected = snapshots_of(settings, backend=backend)
     assert_same_end(learn(settings, backend, resume=taken[2]), expected, backend)
 
 
-def test_a_chain_that_goes_on_for_longer_is_the_longer_chain():
+def test_a_chain_resumed_for_longer_is_the_longer_chain():
     short = learn(ChainSettings(n_sweeps=3))
     last = Snapshot.take(short.chain, NumbaBackend())
     settings = ChainSettings(n_sweeps=N_SWEEPS)
@@ -125,10 +145,11 @@ def test_snapshots_come_every_so_many_sweeps_but_not_at_the_end():
 
 def test_sweeps_before_a_snapshot_are_told_first():
     settings = ChainSettings(n_sweeps=5)
-    expected, told = [], []
-    taken = snapshots_of(settings, on_sweep=expected.append)[0]
-    learn(settings, on_sweep=told.append, resume=taken[2])
-    assert told == expected and len(told) == 5
+    whole = Recorder()
+    learn(settings, journal=whole)
+    resumed = Recorder(whole.kept[2])
+    learn(settings, journal=resumed)
+    assert resumed.told == whole.told and len(whole.told) == 5
 
 
 @pytest.mark.parametrize("backend", [NumbaBackend(), ReferenceBackend()], ids=repr)
@@ -239,12 +260,12 @@ def test_a_longer_file_is_refused(archive):
 
 def test_another_archive_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3))
-    with pytest.raises(CheckpointError, match="not a checkpoint of dbdl"):
+    with pytest.raises(CheckpointError, match="not a dbdl checkpoint"):
         read_archive(tmp_path / "a.npz")
 
 
 def test_another_format_is_refused(archive, monkeypatch):
-    monkeypatch.setattr("dbdl.sampler.checkpoint.FORMAT", 2)
+    monkeypatch.setitem(KIND, "format", 2)
     with pytest.raises(CheckpointError, match=r"format 1 .* expected format 2"):
         read_archive(archive)
 

@@ -1,9 +1,9 @@
 """Data sets by name or by path, all through one door: `load`."""
 
+from dbdl.datasets.catalogue import sources
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.door import load
-from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
-from dbdl.datasets.source import Form, Options, Source
-from dbdl.datasets.table import sources
+from dbdl.datasets.source import Form, Source
 
 __all__ = [
     "DataError",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dbdl.datasets.files import ready_made
 from dbdl.datasets.source import Form, Source
 
 SOURCE = Source(
@@ -12,7 +11,6 @@ SOURCE = Source(
         Form(
             "botswana_spectra145.npz",
             ("spectra",),
-            ready_made("botswana"),
             "labelled pixels, arrays X (3248, 145) and y",
         ),
     ),

@@ -1,9 +1,8 @@
-"""Features kept on disk under the hash of all that they depend on.
+"""Features kept on disk under a hash of everything that they depend on.
 
 The key is made of the content and the names of the files, the extractor's name, version and
-parameters. Changed input has another key, so nothing is ever out of date. A file is written
-under a temporary name and renamed when it is whole, so that a kill leaves no half a file under
-a valid name, and two processes may write the same key.
+parameters. Changed input has another key, so nothing is ever out of date. Files are written whole
+or not at all, so that a kill does no harm, and two processes may write the same key.
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ import hashlib
 import json
 import logging
 import os
-import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import platformdirs
 from numpy.typing import NDArray
 
-from dbdl._files import UNFINISHED, checked_path, write_atomically
+from dbdl._files import checked_path, remove_stale, write_atomically
 
 logger = logging.getLogger("dbdl")
 
@@ -35,19 +33,9 @@ _SECONDS_OF_A_DAY = 86400
 
 def cache_folder(folder: str | Path | None = None) -> Path:
     """Return the folder of cached features: the argument, DBDL_CACHE, or the system's own place."""
-    if folder is not None:
-        return checked_path(folder).expanduser()
-    if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE]).expanduser()
-    return _system_cache() / "dbdl"
-
-
-def _system_cache() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    if folder is None:
+        folder = os.environ.get(VARIABLE) or platformdirs.user_cache_path("dbdl", appauthor=False)
+    return checked_path(folder).expanduser()
 
 
 def content_key(recipe: Mapping[str, Any], files: Iterable[tuple[str, Path]]) -> str:
@@ -66,23 +54,19 @@ def cached(
     compute: Callable[[], NDArray[Any]],
     folder: str | Path | None = None,
 ) -> NDArray[Any]:
-    """Return an array from the cache, or compute and keep it.
+    """Return an array from the cache, or compute and keep it; a failure is not kept.
 
     Parameters
     ----------
     recipe : mapping
-        All that the array depends on besides the files, as JSON can hold it: the extractor's
-        name, version and parameters.
+        Everything that the array depends on besides the files, as JSON can hold it: the
+        extractor's name, version and parameters.
     files : iterable of (str, Path)
         Input files, in order, each with the name that it counts under.
     compute : callable
-        Makes the array. A failure is passed on, and not kept.
+        Makes the array.
     folder : path, optional
         See `cache_folder`.
-
-    Returns
-    -------
-    array : ndarray
     """
     place = cache_folder(folder)
     inputs = list(files)
@@ -94,7 +78,9 @@ def cached(
         logger.warning("dbdl: reading %d files, once; the result is kept in %s", len(inputs), place)
     array = compute()
     try:
-        _write(path, array)
+        place.mkdir(parents=True, exist_ok=True)
+        remove_stale(place, _SECONDS_OF_A_DAY)
+        write_atomically(path, lambda file: np.savez(file, array=array))
     except OSError as error:
         warnings.warn(
             f"the features could not be kept in {place} ({error}) and will be computed again next "
@@ -114,19 +100,3 @@ def _read(path: Path) -> NDArray[Any] | None:
     except Exception as error:  # arbitrary bytes can fail in any way
         logger.warning("dbdl: %s is damaged (%s) and will be made again", path, error)
         return None
-
-
-def _write(path: Path, array: NDArray[Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep_out(path.parent)
-    write_atomically(path, lambda file: np.savez(file, array=array))
-
-
-def _sweep_out(folder: Path) -> None:
-    """Remove what killed processes left; a younger file may be another process's work."""
-    for path in folder.glob(f"{UNFINISHED}*"):
-        try:
-            if time.time() - path.stat().st_mtime > _SECONDS_OF_A_DAY:
-                path.unlink()
-        except FileNotFoundError:
-            pass  # another process was faster

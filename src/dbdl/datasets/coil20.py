@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dbdl.datasets.files import images_ready_made
+from dbdl.datasets.formats import pixels_by_columns
 from dbdl.datasets.source import Form, Source
 
-_READ = images_ready_made("coil20", (32, 32), by_columns=True)
+_READ = pixels_by_columns(32, 32)
 
 SOURCE = Source(
     "coil20",
@@ -14,10 +14,10 @@ SOURCE = Source(
         Form(
             "coil20_32x32.npz",
             ("pixels",),
-            _READ,
             "pixels in the order of columns, arrays X (1440, 1024) and y",
+            _READ,
         ),
-        Form("COIL20.mat", ("pixels",), _READ, "the same as arrays fea and gnd"),
+        Form("COIL20.mat", ("pixels",), "the same as arrays fea and gnd", _READ),
     ),
     "COIL20.mat (32×32) from www.cad.zju.edu.cn/home/dengcai/Data/MLData.html; the raw images from "
     "www.cs.columbia.edu/CAVE/software/softlib/coil-20.php",

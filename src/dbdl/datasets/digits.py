@@ -1,12 +1,10 @@
-"""scikit-learn's digits: 1797 images of 8×8 pixels, ten classes; always there."""
+"""scikit-learn's digits: 1797 images of 8×8 pixels, ten classes; always available."""
 
 from __future__ import annotations
 
 from sklearn.datasets import load_digits
 
-from dbdl.datasets.record import Dataset, make_dataset
-
-TITLE = "Digits of scikit-learn"
+from dbdl.datasets.dataset import Dataset, make_dataset
 
 
 def read_digits() -> Dataset:

@@ -9,11 +9,10 @@ from typing import Any
 
 from dbdl._columns import Columns, columns_by_name
 from dbdl._files import checked_path
+from dbdl.datasets.catalogue import sources
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.digits import read_digits
-from dbdl.datasets.files import TABLES, read_file
-from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
-from dbdl.datasets.source import Options
-from dbdl.datasets.table import sources
+from dbdl.datasets.formats import TABLES, read_file
 
 
 def load(
@@ -35,7 +34,7 @@ def load(
     ----------
     name_or_path : str or path, default="digits"
         ``"digits"``, a name of `sources`, or a path: an ``.npz``, ``.csv``, ``.parquet`` or
-        ``.mat`` file, or a folder that holds one folder of images a class.
+        ``.mat`` file, or a folder that holds one folder of images per class.
     features : str, optional
         Kind of features: ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``; by default the
         paper's for a data set of `sources`, and pixels for a folder of images.
@@ -87,12 +86,18 @@ def load(
     Dataset('digits': 1797 rows of 64 pixels, 10 classes)
     """
     path = checked_path(name_or_path).expanduser()
-    _check_kinds(features=features, label=label)
-    shape = _checked_shape(image_shape)
-    options = Options(
-        _kind(features), _settings(settings), cache, n_jobs, label, labelled, shape,
-        _columns(columns, path),
-    )  # fmt: skip
+    for name, value, kind, expected in (
+        ("features", features, str, "text"),
+        ("label", label, str, "text"),
+        ("settings", settings, Mapping, "parameters by name, as {'n_words': 256},"),
+    ):
+        if value is not None and not isinstance(value, kind):
+            given = type(value).__name__
+            raise TypeError(f"{name}={value!r}: expected {expected} or None, got {given}")
+    if features is not None:  # a command line has dashes for blanks
+        features = features.replace("-", " ").replace("_", " ").lower()
+    shape, known = _checked_shape(image_shape), _checked_columns(columns, path)
+    options = Options(features, settings or {}, cache, n_jobs, label, labelled, shape, known)
     if str(name_or_path) == "digits":
         if options.features not in (None, "pixels"):
             raise DataError(f"digits has no features {options.features!r}; there are 'pixels'")
@@ -109,26 +114,6 @@ def load(
     return read_file(path, options)
 
 
-def _kind(features: str | None) -> str | None:
-    """Return the name with blanks, since a command line has it with dashes."""
-    return None if features is None else features.replace("-", " ").replace("_", " ").lower()
-
-
-def _check_kinds(**texts: object) -> None:
-    """Refuse arguments that are neither text nor None."""
-    for name, value in texts.items():
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"{name}={value!r}: expected text or None, got {type(value).__name__}")
-
-
-def _settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    if settings is not None and not isinstance(settings, Mapping):
-        raise TypeError(
-            f"settings={settings!r}: expected parameters by name, as {{'n_words': 256}}"
-        )
-    return dict(settings or {})
-
-
 def _checked_shape(shape: Any) -> tuple[int, int] | None:
     if shape is None:
         return None
@@ -141,7 +126,7 @@ def _checked_shape(shape: Any) -> tuple[int, int] | None:
     return height, width
 
 
-def _columns(columns: Sequence[str] | Columns | None, path: Path) -> Columns | None:
+def _checked_columns(columns: Sequence[str] | Columns | None, path: Path) -> Columns | None:
     if columns is None or isinstance(columns, Columns):
         return columns
     found = columns_by_name(columns)

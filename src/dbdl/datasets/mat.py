@@ -1,4 +1,7 @@
-"""MATLAB files: version 5 by SciPy, version 7.3 (which is HDF5) by h5py."""
+"""MATLAB files: version 5 by SciPy, version 7.3 (which is HDF5) by h5py.
+
+The LC-KSVD authors share features with samples in columns and one-hot labels.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._files import reading
-from dbdl.datasets.record import DataError
+from dbdl.datasets.dataset import DataError, from_one_hot
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # MATLAB writes a header of its own before the HDF5 part.
 HDF5_STARTS = (0, 512)
+#: Names of the LC-KSVD authors, in lower case, and the usual ones: a whole data set, or one split.
+LCKSVD_NAMES = (
+    {"featuremat": "X", "labelmat": "y"},
+    {
+        "training_feats": "X_train",
+        "h_train": "y_train",
+        "testing_feats": "X_test",
+        "h_test": "y_test",
+    },
+)
 
 
 def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     """Numeric arrays of a MATLAB file by name, as MATLAB shows them."""
     return _read_hdf5(path) if _is_hdf5(path) else _read_version_5(path)
+
+
+def turn_lcksvd(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, NDArray[Any]]:
+    """Return arrays of the LC-KSVD authors as rows and class numbers, others as they are.
+
+    Class numbers count from 1, as the authors' do.
+    """
+    by_name = {name.lower(): array.T for name, array in arrays.items()}
+    for names in LCKSVD_NAMES:
+        if set(names) <= set(by_name):
+            return {
+                new: from_one_hot(by_name[old], str(path)) + 1 if new[0] == "y" else by_name[old]
+                for old, new in names.items()
+            }
+    return arrays
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -32,14 +60,12 @@ def _read_version_5(path: Path) -> dict[str, NDArray[Any]]:
 
     with reading(path, "MATLAB file"):
         found = loadmat(path)
-    arrays = {name: value for name, value in found.items() if not name.startswith("__")}
-    dense = {
-        name: value.toarray() if hasattr(value, "toarray") else value
-        for name, value in arrays.items()
+    arrays = {
+        name: np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+        for name, value in found.items()
+        if not name.startswith("__")
     }
-    return {
-        name: value for name, value in dense.items() if np.asarray(value).dtype.kind in "fiubUc"
-    }
+    return {name: array for name, array in arrays.items() if array.dtype.kind in "fiubUc"}
 
 
 def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:

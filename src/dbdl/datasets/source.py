@@ -1,51 +1,21 @@
-"""A data set of the table: the files that it may come as, and how each is read."""
+"""A data set of the catalogue: the files that it may come as, and how each is read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dbdl._columns import Columns
-from dbdl.datasets.record import DataError, DataNotFoundError, Dataset
+from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
+from dbdl.datasets.formats import read_file
 
 VARIABLE = "DBDL_DATA"
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to read: what the caller of `load` asked for.
-
-    Attributes
-    ----------
-    features : str, optional
-        Kind of features; the form's own where None.
-    settings : mapping
-        Parameters of the extractor.
-    cache : path, optional
-        Folder of cached features.
-    n_jobs : int, optional
-        Number of threads of the extractor.
-    label : str, optional
-        Name of the column or array that holds the labels.
-    labelled : bool
-        Whether labels are needed.
-    image_shape : tuple of int, optional
-        Height and width of images.
-    columns : Columns, optional
-        Columns of a table to use; by default all that do not number or name the rows.
-    """
-
-    features: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    cache: str | Path | None = None
-    n_jobs: int | None = None
-    label: str | None = None
-    labelled: bool = True
-    image_shape: tuple[int, int] | None = None
-    columns: Columns | None = None
+#: Where the authors of LC-KSVD share their features.
+LCKSVD_FEATURES = (
+    "the features of the LC-KSVD authors from users.umiacs.umd.edu/~zhuolin/projectlcksvd.html"
+)
 
 
 @dataclass(frozen=True)
@@ -57,17 +27,20 @@ class Form:
     file : str
         Its name in the data folder.
     features : tuple of str
-        Kinds of features that can be had from it, the usual one first.
-    read : callable
-        Takes the path and `Options` (with ``features`` set), gives a `Dataset`.
+        Kinds of features that it gives, the usual one first.
     about : str
-        What it is, in a few words.
+        Its contents, in a few words.
+    read : callable, default=read_file
+        Takes the path and `Options` (with ``features`` set), gives a `Dataset`.
+    settings : mapping
+        The data set's own parameters of each extractor, by kind of features.
     """
 
     file: str
     features: tuple[str, ...]
-    read: Callable[[Path, Options], Dataset]
     about: str
+    read: Callable[[Path, Options], Dataset] = read_file
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,8 +49,7 @@ class Source:
 
     Attributes
     ----------
-    name : str
-    title : str
+    name, title : str
     forms : tuple of Form
         In the order in which they are looked for.
     obtain : str
@@ -105,14 +77,12 @@ class Source:
             Where to look: a folder that holds the file, or the file itself. By default the
             folder that DBDL_DATA names.
         features : str, optional
-            Only forms that this kind of features can be had from.
+            Only forms that give this kind of features.
         """
         place = data_folder(folder)
         if place is None:
             return None
-        for form in self.forms:
-            if features is not None and features not in form.features:
-                continue
+        for form in self._forms(features):
             path = place if place.name == form.file else place / form.file
             if path.exists():
                 return form, path
@@ -130,19 +100,22 @@ class Source:
             raise DataNotFoundError(self._absent(folder, options.features))
         form, path = found
         kind = options.features or form.features[0]
-        return form.read(path, _with_features(options, kind))
+        settings = {**form.settings.get(kind, {}), **options.settings}
+        dataset = form.read(path, replace(options, features=kind, settings=settings))
+        return replace(dataset, name=self.name, feature_kind=kind)
+
+    def _forms(self, features: str | None) -> list[Form]:
+        return [form for form in self.forms if features is None or features in form.features]
 
     def _absent(self, folder: str | Path | None, features: str | None) -> str:
-        place = data_folder(folder)
-        forms = [form for form in self.forms if features is None or features in form.features]
+        place, forms = data_folder(folder), self._forms(features)
+        if place is None:
+            looked = f"there is no folder to look in: {VARIABLE} is not set"
+        elif place.is_dir():
+            looked = f"none of these is in {place}"
+        else:
+            looked = f"there is no folder {place}"
         width = max(len(form.file) for form in forms)
-        looked = (
-            f"there is no folder to look in: {VARIABLE} is not set"
-            if place is None
-            else f"none of these is in {place}"
-            if place.is_dir()
-            else f"there is no folder {place}"
-        )
         return "\n".join(
             [
                 f"{self.title} was not found: {looked}. Any one of these will do:",
@@ -156,11 +129,5 @@ class Source:
 
 def data_folder(folder: str | Path | None = None) -> Path | None:
     """Return the folder of the data sets: the argument, or what DBDL_DATA names, or None."""
-    if folder is not None:
-        return Path(folder).expanduser()
-    name = os.environ.get(VARIABLE)
+    name = folder or os.environ.get(VARIABLE)
     return Path(name).expanduser() if name else None
-
-
-def _with_features(options: Options, kind: str) -> Options:
-    return Options(**{**options.__dict__, "features": kind})

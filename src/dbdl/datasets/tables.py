@@ -1,11 +1,10 @@
-"""Tables: ``.csv`` and ``.parquet``, one row a sample, one column with the labels."""
+"""Tables: ``.csv`` and ``.parquet``, one row per sample, one column with the labels."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,10 @@ from dbdl._columns import (
     some,
 )
 from dbdl._files import reading
-from dbdl.datasets.record import DataError, Dataset, make_dataset
-from dbdl.datasets.source import Options
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 
 DELIMITERS = ",;\t"
-# Rows of a column that are looked at first: nearly all columns show in them what they are.
+# Rows of a column that are looked at first: they describe nearly all columns.
 HEAD = 1000
 
 
@@ -49,10 +47,13 @@ def read_csv(path: Path, options: Options) -> Dataset:
     if not body:
         raise DataError(f"{path} has a header, but no rows")
     n_columns = len(rows[0][1])
-    _check_widths(body, n_columns, path)
-    cells = _TextColumns(body, names, path)
-    table = Table(path, n_columns, names, cells.look)
-    return _dataset(table, options, cells.numbers, cells.labels)
+    for line, cells in body:
+        if len(cells) != n_columns:
+            raise DataError(
+                f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
+            )
+    shown = names or [str(j + 1) for j in range(n_columns)]
+    return _dataset(_TextTable(path, shown, has_header=names is not None, body=body), options)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
@@ -65,47 +66,26 @@ def read_parquet(path: Path, options: Options) -> Dataset:
             "the table as .csv"
         ) from error
     with reading(path, "parquet file"):
-        # as one file: a folder named year=2020 above it is no column of it
+        # as one file: a folder named year=2020 above it is not a column
         found = parquet.ParquetFile(path).read()
         index = index_names(found.schema)
     if found.num_rows == 0 or found.num_columns == 0:
         raise DataError(f"{path} holds an empty table")
-    columns = _ArrowColumns(found, path)
-    table = Table(path, found.num_columns, found.column_names, columns.look, index)
-    return _dataset(table, options, columns.numbers, columns.labels)
+    return _dataset(_ArrowTable(path, found.column_names, index, table=found), options)
 
 
-def parse_labels(cells: Sequence[str], path: Path) -> NDArray[Any]:
-    """Labels as whole numbers where all are, else as they are written."""
-    stripped = [cell.strip() for cell in cells]
-    for i, cell in enumerate(stripped):
-        if not cell:
-            raise DataError(f"{path}: sample {i + 1} has no label; fill it in or leave out the row")
-    if not all(map(_is_number, stripped)):
-        return np.array(stripped)
-    try:
-        return np.array([int(cell) for cell in stripped], dtype=np.int64)
-    except (ValueError, OverflowError):  # the record says if they are no labels
-        return np.array([float(cell) for cell in stripped])
-
-
-def _dataset(
-    table: Table,
-    options: Options,
-    numbers: Callable[[int], NDArray[Any]],
-    labels: Callable[[int], NDArray[Any]],
-) -> Dataset:
+def _dataset(table: _TextTable | _ArrowTable, options: Options) -> Dataset:
     """Choose columns of a table and read them."""
     features, label = _choose(table, options)
-    names = None if table.names is None else tuple(table.names[j] for j in features)
+    names = table.names if table.has_header else None
     return make_dataset(
-        np.column_stack([numbers(j) for j in features]),
-        None if label is None else labels(label),
+        np.column_stack([table.numbers(j) for j in features]),
+        None if label is None else table.labels(label),
         table.path.stem,
         feature_kind="pixels" if options.image_shape else "features",
         image_shape=options.image_shape,
-        feature_names=names,
-        label_name=None if table.names is None or label is None else table.names[label],
+        feature_names=None if names is None else tuple(names[j] for j in features),
+        label_name=None if names is None or label is None else names[label],
         column_roles=table.roles(features, label),
     )
 
@@ -136,7 +116,7 @@ def _cells(path: Path) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         raise DataError(f"{path} is not a table of text ({error})") from error
     if not rows:
-        raise DataError(f"{path} is empty; expected one row a sample")
+        raise DataError(f"{path} is empty; expected one row per sample")
     return rows
 
 
@@ -174,14 +154,6 @@ def _recur(labels: list[str]) -> bool:
     return bool(counts) and min(counts.values()) > 1 and not any(map(_is_number, counts))
 
 
-def _check_widths(body: list[tuple[int, list[str]]], n_columns: int, path: Path) -> None:
-    for line, cells in body:
-        if len(cells) != n_columns:
-            raise DataError(
-                f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
-            )
-
-
 def _label_number(table: Table, options: Options) -> int | None:
     """Number of the label's column: by name, else the last; None where there need be none."""
     if options.label is None:
@@ -189,28 +161,15 @@ def _label_number(table: Table, options: Options) -> int | None:
     number = table.number(options.label)
     if number is not None or not options.labelled:
         return number
-    known = "it has no header" if table.names is None else f"its columns are {some(table.names)}"
+    known = f"its columns are {some(table.names)}" if table.has_header else "it has no header"
     raise DataError(f"{table.path} has no column {options.label!r}: {known}")
 
 
-@dataclass(frozen=True)
-class _TextColumns:
-    """Columns of a table of text.
-
-    Attributes
-    ----------
-    body : list of (int, list of str)
-        Number of the line and its cells, for each row.
-    names : list of str or None
-    path : Path
-    """
-
-    body: list[tuple[int, list[str]]]
-    names: list[str] | None
-    path: Path
+@dataclass(frozen=True, kw_only=True)
+class _TextTable(Table):
+    body: list[tuple[int, list[str]]]  # number of the line and its cells, for each row
 
     def look(self, j: int) -> Cells:
-        """Say what the cells of a column are like."""
         head = self._look(j, HEAD)
         return head if head is Cells.PLAIN or len(self.body) <= HEAD else self._look(j, None)
 
@@ -222,21 +181,30 @@ class _TextColumns:
             return Cells.PLAIN if any(map(_is_number, cells)) else look_at_texts(cells)
 
     def numbers(self, j: int) -> NDArray[np.float64]:
-        """Return the numbers of a column."""
         try:
             return np.array([_number(cells[j]) for _, cells in self.body])
         except ValueError:
             line, cell = next((n, row[j]) for n, row in self.body if not _is_number(row[j]))
         held = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
-        name = j + 1 if self.names is None else self.names[j]
         raise DataError(
-            f"{self.path}, line {line}, column {name}: {held}; features are numbers. If this "
-            "column holds the labels, say so with label="
+            f"{self.path}, line {line}, column {self.names[j]}: {held}; features are numbers. If "
+            "this column holds the labels, say so with label="
         )
 
     def labels(self, j: int) -> NDArray[Any]:
-        """Return the labels in a column."""
-        return parse_labels([cells[j] for _, cells in self.body], self.path)
+        # whole numbers where all are, else as they are written
+        labels = [cells[j].strip() for _, cells in self.body]
+        if "" in labels:
+            sample = labels.index("") + 1
+            raise DataError(
+                f"{self.path}: sample {sample} has no label; fill it in or leave out the row"
+            )
+        if not all(map(_is_number, labels)):
+            return np.array(labels)
+        try:
+            return np.array([int(label) for label in labels], dtype=np.int64)
+        except (ValueError, OverflowError):  # `make_dataset` says so if they are not labels
+            return np.array([float(label) for label in labels])
 
 
 def _number(cell: str) -> float:
@@ -254,27 +222,16 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class _ArrowColumns:
-    """Columns of an Arrow table.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    path : Path
-    """
-
-    table: Any
-    path: Path
+@dataclass(frozen=True, kw_only=True)
+class _ArrowTable(Table):
+    table: Any  # pyarrow.Table
 
     def look(self, j: int) -> Cells:
-        """Say what the cells of a column are like."""
         column = self.table.column(j)
         head = look_at_column(column.slice(0, HEAD))
         return head if head is Cells.PLAIN or len(column) <= HEAD else look_at_column(column)
 
     def numbers(self, j: int) -> NDArray[Any]:
-        """Return the numbers of a column."""
         column, name = self.table.column(j), self.table.column_names[j]
         if column.null_count:
             row = int(np.argmax(np.asarray(column.is_null()))) + 1
@@ -288,5 +245,4 @@ class _ArrowColumns:
         return numbers_of(column)
 
     def labels(self, j: int) -> NDArray[Any]:
-        """Return the labels in a column."""
         return labels_of(self.table.column(j), self.path)

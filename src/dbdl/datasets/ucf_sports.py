@@ -1,8 +1,8 @@
 """UCF Sports: videos of ten sports actions, as action bank features (paper, section 5.5).
 
-There is no public extractor of action bank features that could be called from here (the authors'
-code needs a bank of templates of its own and hours a video), so only ready-made features are read:
-the authors' own files, one a video, or an array of all videos.
+No public extractor of action bank features could be called from here (the authors' code needs a
+bank of templates of its own and hours per video). So only ready-made features are read: the
+authors' own files, one per video, or an array of all videos.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from dbdl._files import reading
-from dbdl.datasets.files import ready_made
-from dbdl.datasets.record import DataError, Dataset, make_dataset
-from dbdl.datasets.source import Form, Options, Source
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
+from dbdl.datasets.source import Form, Source
 
 SUFFIX = "_banked.npy.gz"
 
@@ -25,7 +24,7 @@ FILE_NAME = re.compile(r"([A-Za-z][A-Za-z_-]*?)[_-]?\d+")
 
 
 def read_banked(folder: Path, options: Options) -> Dataset:
-    """Read ``dive00_banked.npy.gz`` and the like, or the same in one folder an action."""
+    """Read ``dive00_banked.npy.gz`` and the like, or the same in one folder per action."""
     paths = sorted(folder.rglob(f"*{SUFFIX}"))
     if not paths:
         raise DataError(
@@ -66,19 +65,13 @@ SOURCE = Source(
         Form(
             "ucf_sports_actionbank",
             ("action bank",),
-            read_banked,
             f"folder of the action bank's authors: dive00{SUFFIX}, ...",
+            read_banked,
         ),
-        Form(
-            "ucf_sports_actionbank.npz",
-            ("action bank",),
-            ready_made("ucf_sports"),
-            "action bank features, arrays X and y",
-        ),
+        Form("ucf_sports_actionbank.npz", ("action bank",), "action bank features, arrays X and y"),
         Form(
             "ucf_sports_actionbank.mat",
             ("action bank",),
-            ready_made("ucf_sports"),
             "action bank features, arrays X and y or featureMat and labelMat",
         ),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdl.datasets.files import images_ready_made
+from dbdl.datasets.formats import pixels_by_columns
 from dbdl.datasets.source import Form, Source
 
 SOURCE = Source(
@@ -12,8 +12,8 @@ SOURCE = Source(
         Form(
             "usps_16x16.npz",
             ("pixels",),
-            images_ready_made("usps", (16, 16), by_columns=True),
             "pixels in the order of columns, arrays X_train (7291, 256), y_train, X_test, y_test",
+            pixels_by_columns(16, 16),
         ),
     ),
     "zip.train.gz and zip.test.gz from hastie.su.domains/ElemStatLearn/data.html, each image "

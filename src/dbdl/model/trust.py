@@ -1,15 +1,15 @@
 """Records that come from a file are checked here, once, before anything computes with them.
 
 Kernels trust their arrays: an atom number out of range reads or writes memory that is not theirs.
-So a record says beside each field what its value has to be (``atoms: Atoms``), and `check` compares
-the two. Sizes have names, and a name stands for one number throughout a record and the records
-inside it: that is how shapes agree with one another. What relates several fields is found by the
-record's own `faults`.
+So each field of a record is annotated with what its value has to be (``atoms: Atoms``), and `check`
+compares the two. Sizes have names, and a name stands for one number throughout a record and the
+records inside it: that is how shapes agree with one another. A record finds by its own `faults`
+where several of its fields disagree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -30,21 +30,13 @@ class RecordError(ValueError):
 
 @dataclass
 class Scope:
-    """What is known of a record so far.
-
-    Attributes
-    ----------
-    sizes : dict of str to int
-        By name.
-    dtype : dtype or None
-        Of the rows, and so of atoms and strengths.
-    """
+    """Known sizes by name, and the dtype of the rows, which atoms and strengths share."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     dtype: np.dtype[Any] | None = None
 
     def inner(self) -> Scope:
-        """Return a scope that knows as much, and what it learns stays its own."""
+        """Return a copy, whose findings stay its own."""
         return Scope(dict(self.sizes), self.dtype)
 
     def bind(self, name: str, size: int) -> bool:
@@ -52,80 +44,52 @@ class Scope:
         return size >= 0 and self.sizes.setdefault(name, size) == size
 
 
-# ------------------------------------------------------------------------------ what values may be
+# ------------------------------------------------------------- rules: each yields a value's faults
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array of given dtypes whose axes have named sizes.
+    """An array of given dtypes whose axes have named sizes."""
 
-    Attributes
-    ----------
-    shape : tuple of str
-        Names of sizes; ``n_samples+1`` is one more.
-    dtypes : tuple of type
-    of_rows : bool
-        Whether it has the dtype of the rows.
-    finite : bool
-        Whether infinities and NaN are refused.
-    least : float or None
-        Least entry allowed.
-    below : str or None
-        Name of a size that every entry is below.
-    ascending : bool
-        Whether each entry is larger than the one before it.
-    some : bool
-        Whether it must have entries.
-    """
-
-    shape: tuple[str, ...]
+    shape: tuple[str, ...]  # names of sizes; ``n_samples+1`` is one more
     dtypes: tuple[type[Any], ...]
-    of_rows: bool = False
-    finite: bool = True
-    least: float | None = None
-    below: str | None = None
-    ascending: bool = False
-    some: bool = False
+    of_rows: bool = False  # it has the dtype of the rows
+    finite: bool = True  # infinities and NaN are refused
+    least: float | None = None  # least entry allowed
+    below: str | None = None  # name of a size that every entry is below
+    ascending: bool = False  # each entry is larger than the one before it
+    some: bool = False  # it must have entries
 
-    def check(self, value: NDArray[Any], name: str, scope: Scope) -> None:
-        """Raise `RecordError` where the array is not as it has to be."""
+    def _faults(self, value: NDArray[Any], scope: Scope) -> Iterator[str]:
         allowed = [np.dtype(kind) for kind in self.dtypes]
         if self.of_rows and scope.dtype is not None:
             allowed = [scope.dtype]
         if value.dtype not in allowed:
-            kinds = " or ".join(map(str, allowed))
-            raise RecordError(f"{name} has dtype {value.dtype}, expected {kinds}")
+            yield f"has dtype {value.dtype}, expected {' or '.join(map(str, allowed))}"
         if self.of_rows:
             scope.dtype = value.dtype
-        self._check_shape(value, name, scope)
-        if self.some and not value.size:
-            raise RecordError(f"{name} is empty")
-        if value.size:
-            self._check_entries(value, name, scope)
-
-    def _check_shape(self, value: NDArray[Any], name: str, scope: Scope) -> None:
-        fits = value.ndim == len(self.shape)
-        for axis, size in zip(self.shape, value.shape, strict=False):
-            size_name, _, more = axis.partition("+")
+        axes = [axis.partition("+") for axis in self.shape]
+        fits = value.ndim == len(axes)
+        for (size_name, _, more), size in zip(axes, value.shape, strict=False):
             fits = fits and scope.bind(size_name, size - int(more or 0))
         if not fits:
-            expected = ", ".join(self.shape)
-            known = {axis.partition("+")[0] for axis in self.shape} & set(scope.sizes)
-            where = ", ".join(f"{size} = {scope.sizes[size]}" for size in sorted(known))
-            raise RecordError(f"{name} has shape {value.shape}, expected ({expected}) with {where}")
+            known = sorted({size_name for size_name, _, _ in axes} & set(scope.sizes))
+            where = ", ".join(f"{size} = {scope.sizes[size]}" for size in known)
+            yield f"has shape {value.shape}, expected ({', '.join(self.shape)}) with {where}"
+        if value.size:
+            yield from self._faults_of_entries(value, scope)
+        elif self.some:
+            yield "is empty"
 
-    def _check_entries(self, value: NDArray[Any], name: str, scope: Scope) -> None:
+    def _faults_of_entries(self, value: NDArray[Any], scope: Scope) -> Iterator[str]:
         if self.finite and not np.isfinite(value).all():
-            raise RecordError(f"{name} has entries that are NaN or infinite")
+            yield "has entries that are NaN or infinite"
         if self.least is not None and not value.min() >= self.least:
-            raise RecordError(f"{name} has entries below {self.least:g}")
-        if self.below is not None and not value.max() < scope.sizes.get(self.below, 0):
-            raise RecordError(
-                f"{name} has the entry {value.max()}, expected entries below {self.below} = "
-                f"{scope.sizes.get(self.below, 0)}"
-            )
+            yield f"has entries below {self.least:g}"
+        if self.below is not None and not value.max() < (size := scope.sizes.get(self.below, 0)):
+            yield f"has the entry {value.max()}, expected entries below {self.below} = {size}"
         if self.ascending and not (value[1:] > value[:-1]).all():
-            raise RecordError(f"{name} is not ascending")
+            yield "is not ascending"
 
 
 @dataclass(frozen=True)
@@ -136,11 +100,10 @@ class Number:
     most: float = np.finfo(np.float64).max
     above: float = -np.inf
 
-    def check(self, value: Any, name: str, scope: Scope) -> None:
-        """Raise `RecordError` where the number is out of its range."""
-        if not (value >= self.least and value <= self.most and value > self.above):
+    def _faults(self, value: Any, scope: Scope) -> Iterator[str]:
+        if not (self.least <= value <= self.most and value > self.above):
             least = f"more than {self.above:g}" if self.above > self.least else f"{self.least:g}"
-            raise RecordError(f"{name} is {value}, expected {least} to {self.most:g}")
+            yield f"is {value}, expected {least} to {self.most:g}"
 
 
 @dataclass(frozen=True)
@@ -149,24 +112,9 @@ class Size:
 
     name: str
 
-    def check(self, value: int, name: str, scope: Scope) -> None:
-        """Raise `RecordError` where the size was another."""
+    def _faults(self, value: int, scope: Scope) -> Iterator[str]:
         if not scope.bind(self.name, int(value)):
-            raise RecordError(f"{name} is {value}, expected {scope.sizes.get(self.name)}")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A slice of the atoms."""
-
-    def check(self, value: slice, name: str, scope: Scope) -> None:
-        """Raise `RecordError` where the slice leaves the atoms."""
-        ends = (value.start, value.stop)
-        whole = all(isinstance(end, Integral) for end in ends) and value.step is None
-        if not whole or not 0 <= ends[0] <= ends[1] <= scope.sizes["n_atoms"]:
-            raise RecordError(
-                f"{name} is {value}, expected a slice of {scope.sizes['n_atoms']} atoms"
-            )
+            yield f"is {value}, expected {scope.sizes.get(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -175,10 +123,20 @@ class Length:
 
     name: str
 
-    def check(self, value: Sequence[Any], name: str, scope: Scope) -> None:
-        """Raise `RecordError` where there are more or fewer."""
+    def _faults(self, value: Sequence[Any], scope: Scope) -> Iterator[str]:
         if not scope.bind(self.name, len(value)):
-            raise RecordError(f"{name} has {len(value)} parts, expected {scope.sizes[self.name]}")
+            yield f"has {len(value)} parts, expected {scope.sizes[self.name]}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A slice of the atoms."""
+
+    def _faults(self, value: slice, scope: Scope) -> Iterator[str]:
+        ends, n_atoms = (value.start, value.stop), scope.sizes["n_atoms"]
+        whole = all(isinstance(end, Integral) for end in ends) and value.step is None
+        if not whole or not 0 <= ends[0] <= ends[1] <= n_atoms:
+            yield f"is {value}, expected a slice of {n_atoms} atoms"
 
 
 def reals(*shape: str, **limits: Any) -> Array:
@@ -221,23 +179,10 @@ AtomBlocks = Annotated[tuple[AtomBlock, ...], Length("n_classes")]
 
 
 def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
-    """Compare a value from a file with a type that says what it has to be.
+    """Raise `RecordError` at the first thing in a value that is not as its type says.
 
-    Parameters
-    ----------
-    hint : type
-        A dataclass or named tuple whose fields are annotated by the types above, one of those
-        types, or a container or union of such.
-    value : object
-    name : str
-        What messages call it.
-    scope : Scope, optional
-        What is known already; learns the sizes that are found.
-
-    Raises
-    ------
-    RecordError
-        At the first thing that is not as it has to be.
+    The type is a dataclass or named tuple whose fields are annotated by the types above, one of
+    those types, or a container or union of such. Sizes that are found are added to the scope.
     """
     scope = Scope() if scope is None else scope
     origin = get_origin(hint)
@@ -247,27 +192,30 @@ def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
         base, *rules = get_args(hint)
         check(base, value, name, scope)
         for rule in rules:
-            rule.check(value, name, scope)
+            for fault in rule._faults(value, scope):
+                raise RecordError(f"{name} {fault}")
     elif origin in (Union, UnionType):
         check(_alternative(hint, value), value, name, scope)
     elif origin is Literal:
         if not isinstance(value, str | int) or value not in get_args(hint):
             raise RecordError(f"{name} is {value!r}, expected one of {get_args(hint)}")
     elif not _is_of(hint, value):
-        raise RecordError(f"{name} is of type {type(value).__name__}, expected {_words(hint)}")
+        expected = getattr(_class_of(hint), "__name__", hint)
+        raise RecordError(f"{name} is of type {type(value).__name__}, expected {expected}")
     elif origin in (tuple, list):
         for number, part in enumerate(value):
             check(get_args(hint)[0], part, f"{name}[{number}]", scope.inner())
-    elif is_dataclass(hint) or _is_named_tuple(hint):
+    elif is_dataclass(value) or hasattr(value, "_fields"):
         _check_record(value, name, scope)
 
 
 def _check_record(record: Any, name: str, scope: Scope) -> None:
     kind: Any = type(record)
     hints, title = _hints(kind), kind.__name__
-    names = kind._fields if _is_named_tuple(kind) else [part.name for part in fields(kind)]
-    caches = isinstance(record, Record)  # none of them from a file
-    if is_dataclass(kind) and not caches and (strange := sorted(set(vars(record)) - set(names))):
+    names = [part.name for part in fields(kind)] if is_dataclass(kind) else kind._fields
+    # a Record may have caches, none of them from a file; a named tuple has no other attributes
+    own = () if isinstance(record, Record) else getattr(record, "__dict__", ())
+    if strange := sorted(set(own) - set(names)):
         raise RecordError(f"{name} has {strange[0]!r}, which a {title} does not have")
     for part in names:
         if not hasattr(record, part):
@@ -282,27 +230,20 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _is_named_tuple(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
-
-
 def _alternative(hint: Any, value: Any) -> Any:
     """Return the part of a union that a value is compared with: that of its type, or the first."""
     parts = get_args(hint)
-    literals = [part for part in parts if get_origin(part) is Literal]
-    if len(literals) == len(parts):
+    if all(get_origin(part) is Literal for part in parts):
         return Literal[tuple(word for part in parts for word in get_args(part))]
     return next((part for part in parts if _is_of(part, value)), parts[0])
 
 
-#: Types of plain values. Of arrays and containers no subclass will do: it may have other ways.
-_PLAIN: dict[Any, tuple[type[Any], ...]] = {
-    int: (Integral,),
-    float: (Real,),
-    bool: (bool, np.bool_),
-    NoneType: (NoneType,),
-    str: (str,),
-    slice: (slice,),
+#: Types of plain values. Of arrays and containers no subclass will do: it may behave differently.
+_PLAIN: dict[Any, Any] = {
+    **{kind: kind for kind in (NoneType, str, slice)},
+    int: Integral,
+    float: Real,
+    bool: bool | np.bool_,
 }
 
 
@@ -328,8 +269,3 @@ def _is_of(hint: Any, value: Any) -> bool:
     if not isinstance(value, _PLAIN[kind]) or isinstance(value, bool | np.bool_) != (kind is bool):
         return False
     return kind is not float or not isinstance(value, Integral) or abs(int(value)) <= 2**53
-
-
-def _words(hint: Any) -> str:
-    kind = _class_of(hint)
-    return str(getattr(kind, "__name__", kind))

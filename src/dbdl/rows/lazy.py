@@ -1,4 +1,4 @@
-"""Rows of a reader, prepared as an estimator wants them whenever some are asked for."""
+"""Rows of a reader, read in parts and prepared as an estimator needs them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,15 @@ WALK_ROWS = 8192
 
 @dataclass(frozen=True)
 class Preparation:
-    """What an estimator does to rows before it looks at them.
+    """The conversion of raw rows that an estimator asks for."""
 
-    Attributes
-    ----------
-    dtype : dtype
-        Float32 or float64.
-    normalize : bool
-        Scale rows to unit norm.
-    """
-
-    dtype: np.dtype[Any]
-    normalize: bool
+    dtype: np.dtype[Any]  # float32 or float64
+    normalize: bool  # scale rows to unit norm
 
     def __call__(self, raw: NDArray[Any], number: int | NDArray[np.int64] = 0) -> Floats:
         """Return rows (n_rows, n_features) ready to use.
 
-        ``number`` is that of the first row, or of each; it is for messages.
+        ``number`` is that of the first row, or of each row; messages name it.
         """
         rows: Floats = np.ascontiguousarray(raw, dtype=self.dtype)
         if not np.isfinite(rows).all():
@@ -51,14 +43,7 @@ class Preparation:
 
 @dataclass(frozen=True)
 class LazyRows:
-    """Rows (n_samples, n_features) that are read and prepared when they are asked for.
-
-    Attributes
-    ----------
-    reader : Reader
-        Where they come from.
-    prepare : Preparation
-    """
+    """Rows (n_samples, n_features) that are read and prepared when they are asked for."""
 
     reader: Reader
     prepare: Preparation
@@ -95,7 +80,7 @@ class LazyRows:
     def each_block(
         self, function: Callable[..., Any], blocks: Sequence[slice], values: Sequence[Any]
     ) -> list[Any]:
-        """Apply a function to blocks of rows and a value each, where the rows are."""
+        """Apply a function to each block of rows and its value, on the machine that has them."""
         pairs = zip(blocks, values, strict=True)
         if self.collection is None:
             return [function(self[rows], value) for rows, value in pairs]
@@ -111,20 +96,11 @@ class LazyRows:
 
 @dataclass(frozen=True)
 class SomeRows:
-    """Rows of which some are in memory, by their numbers among all.
+    """Some of all rows, in memory, found by their numbers among all."""
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_rows,)
-        Ascending.
-    rows : ndarray of shape (n_rows, n_features)
-    shape : tuple of int
-        Of all rows.
-    """
-
-    numbers: NDArray[np.int64]
-    rows: Floats
-    shape: tuple[int, int]
+    numbers: NDArray[np.int64]  # (n_rows,), ascending
+    rows: Floats  # (n_rows, n_features)
+    shape: tuple[int, int]  # of all rows
 
     def __getitem__(self, numbers: NDArray[np.int64]) -> Floats:
         """Return rows by their numbers."""
@@ -140,8 +116,8 @@ def _apply(
 def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
     """Return rows that are better read in parts, or None for all else.
 
-    These are memory-mapped arrays (of more than 256 MiB), datasets of HDF5 and zarr, Dask
-    collections, and what `open_rows` returns.
+    These are memory-mapped arrays (of more than 256 MiB), HDF5 and zarr datasets, Dask
+    collections, and the readers of `open_rows`.
     """
     reader = reader_of(X)
     if reader is None:
@@ -149,7 +125,7 @@ def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
     if len(reader.shape) != 2:
         raise ValueError(
             f"Expected 2D array, got an array of shape {reader.shape} instead. Reshape your data: "
-            "one row a sample, one column a feature."
+            "one row per sample, one column per feature."
         )
     if reader.shape[0] == 0:
         raise ValueError(
@@ -162,7 +138,7 @@ def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
 
 
 def in_memory(X: Any) -> Any:
-    """Return rows as they are, but read if they would be read in parts, with their names."""
+    """Return rows in memory: those of a reader are all read, with the names of their columns."""
     reader = reader_of(X)
     if reader is None:
         return X

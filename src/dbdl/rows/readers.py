@@ -5,157 +5,141 @@ A reader can be sent to another process: it carries the name of its file, never 
 
 from __future__ import annotations
 
+import mmap
 import sys
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._arrow import number_dtype, numbers_of
 from dbdl._files import reading
-
-NPY, HDF5, ZARR, PARQUET = "file of numpy.save", "HDF5 file", "zarr folder", "parquet file"
+from dbdl.model.record import Record
 
 #: A memory-mapped array of fewer bytes is read at once.
 SMALL_MEMMAP = 1 << 28
 
-
-class Reader(Protocol):
-    """Rows of a file or a collection."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Kind of number in the file."""
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the rows start..stop (excluded)."""
-
-    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows by their numbers, in any order."""
-
-
-class _TakesInOrder:
-    """For readers that can only go forward: rows are read in order and then put in place."""
-
-    def take(self: Any, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows by their numbers, in any order."""
-        ascending, place = np.unique(numbers, return_inverse=True)
-        return self._take_ascending(ascending)[place]
+Rows = slice | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class NpyRows:
+class Reader(Record):
+    """Rows (n_samples, n_features) of a file or a collection; a subclass fills in `_rows`."""
+
+    kind: ClassVar[str]  # of file, in words
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the rows from start to stop (excluded)."""
+        return self._rows(slice(start, stop))
+
+    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows by their numbers, in any order."""
+        if (numbers[1:] > numbers[:-1]).all():
+            return self._rows(numbers)
+        ascending, place = np.unique(numbers, return_inverse=True)
+        return self._rows(ascending)[place]
+
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        """Return rows by a slice, or by numbers that ascend."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NpyRows(Reader):
     """A memory-mapped array in a file."""
 
+    kind = "file of numpy.save"
+
     path: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, int]
     offset: int
     fortran: bool = False
+
+    @classmethod
+    def of(cls, array: np.memmap[Any, Any], path: str | Path) -> NpyRows:
+        """Return a reader of a whole memory-mapped array."""
+        fortran = not array.flags.c_contiguous
+        return cls(array.shape, array.dtype, str(Path(path).absolute()), array.offset, fortran)
 
     @cached_property
     def _map(self) -> np.memmap[Any, Any]:
         order: Any = "F" if self.fortran else "C"
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_map"}
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows; read rather than mapped, since mapped pages count as memory."""
-        if self.fortran:
-            return np.array(self._map[start:stop])
-        row_bytes = self.shape[1] * self.dtype.itemsize
-        with reading(self.path, NPY):
-            rows = np.fromfile(
-                self.path,
-                self.dtype,
-                (stop - start) * self.shape[1],
-                offset=self.offset + start * row_bytes,
-            )
-            return rows.reshape(stop - start, self.shape[1])
-
-    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows by their numbers."""
-        return np.array(self._map[numbers])
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        with reading(self.path, self.kind):
+            if self.fortran or not isinstance(rows, slice):
+                return np.array(self._map[rows])
+            # read rather than mapped, since mapped pages count as memory
+            n_rows, n_features = rows.stop - rows.start, self.shape[1]
+            offset = self.offset + rows.start * n_features * self.dtype.itemsize
+            found = np.fromfile(self.path, self.dtype, n_rows * n_features, offset=offset)
+            return found.reshape(n_rows, n_features)
 
 
 @dataclass(frozen=True)
-class Hdf5Rows(_TakesInOrder):
+class Hdf5Rows(Reader):
     """A two-dimensional dataset of an HDF5 file."""
+
+    kind = "HDF5 file"
 
     path: str
     name: str
 
-    @cached_property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        with self._file() as file:
-            return tuple(file[self.name].shape)
+    @classmethod
+    def of(cls, dataset: Any) -> Hdf5Rows:
+        """Return a reader of an h5py dataset."""
+        path = str(Path(dataset.file.filename).absolute())
+        return cls(tuple(dataset.shape), dataset.dtype, path, dataset.name)
 
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """Kind of number."""
-        with self._file() as file:
-            return file[self.name].dtype
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows."""
-        with reading(self.path, HDF5), self._file() as file:
-            return file[self.name][start:stop]
-
-    def _take_ascending(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        with reading(self.path, HDF5), self._file() as file:
-            return file[self.name][numbers]
-
-    def _file(self) -> Any:
-        """Open the file; it is closed again between reads, so that others may write to it."""
+    def _rows(self, rows: Rows) -> NDArray[Any]:
         import h5py
 
-        return h5py.File(self.path, "r")
+        # closed again between reads, so that others may write to it
+        with reading(self.path, self.kind), h5py.File(self.path, "r") as file:
+            return file[self.name][rows]
 
 
 @dataclass(frozen=True)
-class ZarrRows:
-    """A two-dimensional array of zarr, which knows its store."""
+class ZarrRows(Reader):
+    """A two-dimensional zarr array, which knows its store."""
+
+    kind = "zarr folder"
 
     array: Any
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        return tuple(self.array.shape)
+    @classmethod
+    def of(cls, array: Any) -> ZarrRows:
+        """Return a reader of a zarr array."""
+        return cls(tuple(array.shape), np.dtype(array.dtype), array)
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Kind of number."""
-        return np.dtype(self.array.dtype)
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows."""
-        with reading(str(self.array.store), ZARR):
-            return np.asarray(self.array[start:stop])
-
-    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows by their numbers."""
-        with reading(str(self.array.store), ZARR):
-            return np.asarray(self.array.oindex[numbers])
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        with reading(str(self.array.store), self.kind):
+            return np.asarray(self.array.oindex[rows])
 
 
 @dataclass(frozen=True)
-class ParquetRows(_TakesInOrder):
+class ParquetRows(Reader):
     """Columns of numbers of a parquet file, read by its groups of rows."""
+
+    kind = "parquet file"
 
     path: str
     columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, file: Any, path: str | Path, columns: tuple[str, ...]) -> ParquetRows:
+        """Return a reader of some columns of an open parquet file."""
+        kinds = (number_dtype(file.schema_arrow.field(name).type) for name in columns)
+        dtype = np.result_type(*(kind or np.dtype(object) for kind in kinds))
+        shape = (file.metadata.num_rows, len(columns))
+        return cls(shape, dtype, str(Path(path).absolute()), columns)
 
     @cached_property
     def _file(self) -> Any:
@@ -170,79 +154,46 @@ class ParquetRows(_TakesInOrder):
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "columns": self.columns}
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        return int(self._starts[-1]), len(self.columns)
-
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """Kind of number that holds all columns."""
-        schema = self._file.schema_arrow
-        kinds = (number_dtype(schema.field(name).type) for name in self.columns)
-        return np.result_type(*(kind or np.dtype(object) for kind in kinds))
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows: the groups that hold them are read, the others are not."""
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        parts = []
-        for group in range(first, len(self._starts) - 1):
-            begin = int(self._starts[group])
-            if begin >= stop:
-                break
-            with reading(self.path, PARQUET):
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        parts = [np.empty((0, len(self.columns)), dtype=self.dtype)]
+        with reading(self.path, self.kind):
+            group_of_row = np.searchsorted(self._starts, numbers, side="right") - 1
+            for group in np.unique(group_of_row).tolist():  # the other groups are not read
+                own = numbers[group_of_row == group] - self._starts[group]
                 table = self._file.read_row_group(group, columns=list(self.columns))
-            own = table.slice(max(start - begin, 0), stop - max(start, begin))
-            parts.append(np.column_stack([numbers_of(own.column(name)) for name in self.columns]))
-        return np.concatenate(parts) if parts else np.empty((0, len(self.columns)))
-
-    def _take_ascending(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        group = np.searchsorted(self._starts, numbers, side="right") - 1
-        parts = []
-        for g in np.unique(group):
-            start, stop = self._starts[g], self._starts[g + 1]
-            parts.append(self.read(int(start), int(stop))[numbers[group == g] - start])
+                table = table.slice(own[0], own[-1] - own[0] + 1)
+                columns = [numbers_of(table.column(name)) for name in self.columns]
+                parts.append(np.column_stack(columns)[own - own[0]])
         return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
-class DaskRows:
+class DaskRows(Reader):
     """A Dask array: one chunk of columns, rows in chunks; the names of columns if it had any."""
 
     array: Any
     columns: tuple[str, ...] | None = None
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        return tuple(int(n) for n in self.array.shape)  # type: ignore[return-value]
+    @classmethod
+    def of(cls, X: Any) -> DaskRows:
+        """Return a reader of a Dask array or data frame; its lengths are computed if need be."""
+        array = dask_columns_in_one_chunk(X)
+        if np.isnan(array.shape[0]):
+            array = copy(array).compute_chunk_sizes()
+        # names of columns count if all are words, as in scikit-learn
+        names = tuple(getattr(X, "columns", ()))
+        named = names and all(isinstance(name, str) for name in names)
+        shape: Any = tuple(map(int, array.shape))
+        return cls(shape, np.dtype(array.dtype), array, names if named else None)
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Kind of number."""
-        return np.dtype(self.array.dtype)
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Compute some rows."""
-        return np.asarray(self.array[start:stop].compute())
-
-    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Compute rows by their numbers."""
-        return np.asarray(self.array[numbers].compute())
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        return np.asarray(self.array[rows].compute())
 
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection; Dask is not imported to find out."""
     return "dask" in sys.modules and hasattr(X, "__dask_graph__") and hasattr(X, "dask")
-
-
-def dask_array(X: Any) -> Any:
-    """Return a Dask array of known lengths for a Dask array or data frame."""
-    array = dask_columns_in_one_chunk(X)
-    return copy(array).compute_chunk_sizes() if np.isnan(array.shape[0]) else array
 
 
 def dask_columns_in_one_chunk(X: Any) -> Any:
@@ -252,41 +203,27 @@ def dask_columns_in_one_chunk(X: Any) -> Any:
 
 
 def reader_of(X: Any) -> Reader | None:
-    """Return a reader for what is better read in parts; None for all else."""
-    if isinstance(X, (NpyRows, Hdf5Rows, ZarrRows, ParquetRows)):
+    """Return a reader for rows that are better read in parts; None for all else."""
+    if isinstance(X, Reader):
         return X
     if isinstance(X, np.memmap) and X.nbytes > SMALL_MEMMAP and X.filename is not None:
-        return _of_memmap(X)
+        return NpyRows.of(X, str(X.filename)) if _is_whole_map(X) else None
     if is_dask(X):
-        return DaskRows(dask_array(X), _names(X))
-    kind = type(X)
-    if kind.__module__.startswith("h5py.") and kind.__name__ == "Dataset":
-        return Hdf5Rows(X.file.filename, X.name)
-    if kind.__module__.startswith("zarr.") and kind.__name__ == "Array":
-        return ZarrRows(X)
-    return None
+        return DaskRows.of(X)
+    library, name = type(X).__module__.partition(".")[0], type(X).__name__
+    if (library, name) == ("h5py", "Dataset"):
+        return Hdf5Rows.of(X)
+    return ZarrRows.of(X) if (library, name) == ("zarr", "Array") else None
 
 
-def _names(X: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of a data frame if all are words, as scikit-learn does."""
-    names = tuple(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
+def _is_whole_map(X: Any) -> bool:
+    """Whether a memory-mapped array is a whole one that is as its file is.
 
-
-def _of_memmap(X: Any) -> NpyRows | None:
-    """Return a reader of a whole memory-mapped array; a view of one has no offset of its own."""
+    A slice keeps the offset of the array it was cut from, so its start is compared with the map's.
+    Changes of a map of mode "c" are not in the file.
+    """
     contiguous = X.flags.c_contiguous or X.flags.f_contiguous
-    if X.ndim != 2 or X._mmap is None or not contiguous or not _is_whole(X):
-        return None
-    if X.mode == "c":  # what was written to it is not in the file
-        return None
-    fortran = not X.flags.c_contiguous
-    return NpyRows(str(Path(str(X.filename)).absolute()), X.dtype, X.shape, X.offset, fortran)
-
-
-def _is_whole(X: Any) -> bool:
-    """Whether X starts where its map does: a slice keeps the offset of what it was cut from."""
-    import mmap
-
+    if X.ndim != 2 or X._mmap is None or not contiguous or X.mode == "c":
+        return False
     start = np.frombuffer(X._mmap, dtype=np.uint8).__array_interface__["data"][0]
-    return X.__array_interface__["data"][0] - start == X.offset % mmap.ALLOCATIONGRANULARITY
+    return bool(X.__array_interface__["data"][0] - start == X.offset % mmap.ALLOCATIONGRANULARITY)

@@ -1,18 +1,11 @@
 """Checkpoints in files: records of arrays, whole or refused, without pickle.
 
-A file is an ``.npz`` archive that NumPy reads too, with one entry more, ``about.json``, that says
-what it is. The archive's comment ends with a digest of every byte before it: zip's own checksums
-leave its directory out. A file that was cut off, or in which a bit has turned, is never read. The
-digest is no seal: whoever writes a file can write its digest. So a record is checked as well, all
-that kernels will trust, before it is handed over.
+A file is an archive of `dbdl._archives`, which is an ``.npz`` file that NumPy reads too. Every
+record is checked, all that kernels will trust, before it is handed over.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -22,18 +15,12 @@ from typing import Any, BinaryIO, TypeVar, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._archives import open_archive
-from dbdl._files import reason, write_atomically
+from dbdl import _archives
+from dbdl._files import reason
 from dbdl.model.trust import Scope, check
 
-#: What the file of every checkpoint says it is.
-MARKER = "dbdl checkpoint"
-#: Raised when files change, or when a chain would go on otherwise than it began.
-FORMAT = 1
-ABOUT_ENTRY = "about.json"
-
-_DIGEST_CHARACTERS = 64
-_CHUNK = 1 << 20
+#: The format is raised when files change, or when a resumed chain would differ from a whole one.
+KIND = {"marker": "dbdl checkpoint", "format": 1}
 
 Arrays = Mapping[str, NDArray[Any]]
 RecordType = TypeVar("RecordType")
@@ -43,24 +30,19 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be written, read or resumed from; the message says what to do."""
 
 
-# ------------------------------------------------------------------------------- records as arrays
-
-
 def to_arrays(record: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
     """Fields of a dataclass as arrays by name; those of a nested one as ``outer.inner``.
 
     Numbers become arrays without dimensions; None is left out.
     """
-    return dict(_fields(record, prefix))
-
-
-def _fields(record: Any, prefix: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    arrays: dict[str, NDArray[Any]] = {}
     for field in fields(record):
         value, name = getattr(record, field.name), f"{prefix}{field.name}"
         if is_dataclass(value):
-            yield from _fields(value, f"{name}.")
+            arrays |= to_arrays(value, f"{name}.")
         elif value is not None:
-            yield name, np.asarray(value)
+            arrays[name] = np.asarray(value)
+    return arrays
 
 
 def from_arrays(
@@ -104,107 +86,37 @@ def _value(hint: Any, arrays: Arrays, name: str) -> Any:
     return array.item() if array is not None and array.ndim == 0 else array
 
 
-# --------------------------------------------------------------------------------------- archives
-
-
 def write_archive(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write an archive whole or not at all; raises OSError where that fails.
-
-    Parameters
-    ----------
-    path : Path
-    about : mapping
-        As JSON can hold it.
-    arrays : mapping of str to ndarray
-    """
-    text = json.dumps({"marker": MARKER, "format": FORMAT, **about}, indent=1)
-
-    def write(file: BinaryIO) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr(ABOUT_ENTRY, text)
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
-            archive.comment = b"0" * _DIGEST_CHARACTERS  # the end of the file, see below
-        size = file.seek(0, os.SEEK_END)
-        digest = _digest(file, size - _DIGEST_CHARACTERS)
-        file.seek(size - _DIGEST_CHARACTERS)
-        file.write(digest)
-
-    write_atomically(path, write)
+    """Write a checkpoint whole or not at all; raises OSError where that fails."""
+    _archives.write_archive(path, {**KIND, **about}, arrays)
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_archive` wrote: what it is about, and its arrays.
+    """Return the description and the arrays that `write_archive` wrote.
 
     Raises
     ------
     CheckpointError
         Where the file cannot be read, is damaged, or is something else.
     """
-    with _open(path) as file:
-        try:
-            about, arrays = _parse(file)
-        except OSError:
-            raise
-        except Exception as error:  # a file of others may fail in any way
-            raise CheckpointError(f"{path} is not a checkpoint of dbdl ({error}).") from error
-    if not isinstance(about, dict):
-        raise CheckpointError(
-            f"{path} is not a checkpoint of dbdl ({ABOUT_ENTRY} is not a record)."
-        )
-    if about.get("marker") != MARKER or about.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{path} has format {about.get('format')!r} of {about.get('marker')!r}, expected "
-            f"format {FORMAT} of {MARKER!r}: another version of dbdl wrote it."
-        )
-    return about, arrays
+    with _opened(path) as file, _archives.open_archive(file, KIND) as (about, archive):
+        return about, _archives.read_arrays(archive)
 
 
 def check_archive(path: Path) -> None:
     """Raise `CheckpointError` where a file cannot be read, was cut off or damaged."""
-    with _open(path):
-        pass
+    with _opened(path) as file:
+        _archives.check_digest(file, KIND)
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that has its checksum."""
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            digest = _digest(file, max(size - _DIGEST_CHARACTERS, 0))
-            if file.read() != digest:
-                raise CheckpointError(
-                    f"{path} is cut off, damaged or not a checkpoint of dbdl: it does not have its "
-                    "checksum."
-                )
             yield file
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {reason(error)}.") from error
-
-
-def _parse(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    arrays = {}
-    with open_archive(file) as archive:
-        about = json.loads(archive.read(ABOUT_ENTRY))
-        for name in archive.namelist():
-            if name != ABOUT_ENTRY:
-                with archive.open(name) as entry:
-                    array = np.lib.format.read_array(entry, allow_pickle=False)
-                arrays[name.removesuffix(".npy")] = array
-    return about, arrays
-
-
-def _digest(file: BinaryIO, size: int) -> bytes:
-    """Digest of the first ``size`` bytes, as hexadecimal digits; leaves the file there."""
-    total = hashlib.blake2b(digest_size=_DIGEST_CHARACTERS // 2)
-    file.seek(0)
-    left = size
-    while left > 0:
-        chunk = file.read(min(_CHUNK, left))
-        if not chunk:
-            break
-        total.update(chunk)
-        left -= len(chunk)
-    return total.hexdigest().encode()
+    except _archives.ArchiveError as error:
+        raise CheckpointError(f"{path} {error}.") from error
+    except Exception as error:  # the file of a stranger may fail in any way
+        raise CheckpointError(f"{path} is not a {KIND['marker']} ({error}).") from error

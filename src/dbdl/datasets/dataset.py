@@ -1,20 +1,37 @@
-"""What every loader returns: rows, labels, and what the numbers are."""
+"""A reader's options, and the record that it returns: rows, labels, and what the rows are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dbdl._columns import Columns, as_texts
 from dbdl._files import DataError as DataError
 
 Floats = NDArray[np.floating[Any]]
 
 
 class DataNotFoundError(FileNotFoundError):
-    """Data that is not there; the message says which files, whence, and where to put them."""
+    """Data that is not there; the message says which files, where to get and where to put them."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a data set; the parameters of `dbdl.datasets.load` say more."""
+
+    features: str | None = None  # kind of features; that of the form where None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of the extractor
+    cache: str | Path | None = None  # folder of cached features
+    n_jobs: int | None = None  # threads of the extractor
+    label: str | None = None  # name of the column or array that holds the labels
+    labelled: bool = True  # whether labels are needed
+    image_shape: tuple[int, int] | None = None  # height and width of images
+    columns: Columns | None = None  # columns of a table to use as features
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +82,7 @@ class Dataset:
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return int(self.X.shape[0])
+        return len(self.X)
 
     @property
     def n_features(self) -> int:
@@ -93,12 +110,19 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
     rows = rows.reshape(len(rows), -1) if rows.ndim == 3 else rows
     if rows.ndim != 2 or rows.size == 0:
         raise DataError(
-            f"{name}: the features have the shape {rows.shape}, expected one row a sample and at "
-            "least one column"
+            f"{name}: the features have the shape {rows.shape}, expected one row per sample and "
+            "at least one column"
         )
-    rows = _floats(rows)
+    # float32 holds float32 and numbers of two bytes exactly
+    short = rows.dtype == np.float32 or rows.dtype.itemsize <= 2
+    rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
     _check_finite(rows, name, details.get("feature_names"))
-    _check_image_shape(rows, name, details.get("image_shape"))
+    shape = details.get("image_shape")
+    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
+        raise DataError(
+            f"{name}: image_shape={shape} has {shape[0] * shape[1]} pixels, but rows have "
+            f"{rows.shape[1]} features"
+        )
     labels = None if y is None else clean_labels(y, name)
     if labels is not None and len(labels) != len(rows):
         raise DataError(f"{name}: {len(rows)} rows of features, but {len(labels)} labels")
@@ -106,7 +130,7 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
 
 
 def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
-    """Return one label a sample: whole numbers or strings.
+    """Return one label per sample: whole numbers or strings.
 
     One-hot rows become the number of their column. Whole numbers held as floats become integers.
     """
@@ -114,45 +138,33 @@ def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.ndim == 2:
-        labels = _from_one_hot(labels, name)
+        labels = from_one_hot(labels, name)
     if labels.dtype.kind in "SO":
-        labels = np.array([_text(label) for label in labels.ravel().tolist()])
+        labels = as_texts(labels.ravel().tolist())
     if labels.dtype.kind == "f":
-        if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
-            odd = labels[~np.isfinite(labels) | (labels != np.round(labels))][0]
+        odd = ~np.isfinite(labels) | (labels != np.round(labels))
+        if odd.any():
             raise DataError(
-                f"{name}: labels are whole numbers or names, but one is {odd}; say which column or "
-                "array holds the labels (label=...)"
+                f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; say "
+                "which column or array holds the labels (label=...)"
             )
         labels = labels.astype(np.int64)
     if labels.ndim != 1 or labels.dtype.kind not in "iubU":
         raise DataError(
             f"{name}: the labels have the shape {labels.shape} and hold {labels.dtype}; expected "
-            "one whole number or name a sample"
+            "one whole number or name per sample"
         )
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
 
 
-def _text(label: Any) -> str:
-    """Return a label in words; bytes are taken for UTF-8."""
-    return label.decode(errors="replace") if isinstance(label, bytes) else str(label)
-
-
-def _from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+def from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Return the number of the column that is not zero in each row."""
     if labels.dtype.kind not in "fiub" or not ((labels != 0).sum(axis=1) == 1).all():
         raise DataError(
             f"{name}: the labels have the shape {labels.shape}, but their rows do not have exactly "
-            "one entry that is not zero; expected one label a sample, or one-hot rows"
+            "one entry that is not zero; expected one label per sample, or one-hot rows"
         )
     return np.argmax(labels != 0, axis=1)
-
-
-def _floats(rows: NDArray[Any]) -> Floats:
-    """Floats that hold the numbers exactly: float64 where float32 is too short."""
-    if rows.dtype in (np.float32, np.float64):
-        return np.ascontiguousarray(rows)
-    short = rows.dtype.itemsize <= 2
-    return np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
 
 
 def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None) -> None:
@@ -165,11 +177,3 @@ def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None
         f"{name}: sample {i + 1}, {column} is {rows[i, j]}, and {bad.sum()} of {bad.size} values "
         "are not finite; fill them in or leave out those rows"
     )
-
-
-def _check_image_shape(rows: Floats, name: str, shape: tuple[int, int] | None) -> None:
-    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
-        raise DataError(
-            f"{name}: image_shape={shape} has {shape[0] * shape[1]} pixels, but rows have "
-            f"{rows.shape[1]} features"
-        )

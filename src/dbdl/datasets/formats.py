@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 
 from dbdl._columns import some
 from dbdl._files import reading
-from dbdl.datasets import lcksvd_mat
-from dbdl.datasets.images import dataset_of_images, is_image, list_images
-from dbdl.datasets.mat import read_mat
-from dbdl.datasets.record import DataError, DataNotFoundError, Dataset, clean_labels, make_dataset
-from dbdl.datasets.source import Options
+from dbdl.datasets.dataset import (
+    DataError,
+    DataNotFoundError,
+    Dataset,
+    Options,
+    clean_labels,
+    make_dataset,
+)
+from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
+from dbdl.datasets.mat import read_mat, turn_lcksvd
 from dbdl.datasets.tables import read_csv, read_parquet
 
 # Names that features and labels go under, the plainest first; compared in lower case.
@@ -32,17 +37,7 @@ LABEL_NAMES = ("y", "labels", "label", "target", "targets", "gnd", "class")
 
 
 def read_file(path: Path, options: Options) -> Dataset:
-    """Read a file by its ending, or a folder of images.
-
-    Parameters
-    ----------
-    path : Path
-    options : Options
-
-    Returns
-    -------
-    dataset : Dataset
-    """
+    """Read a file by its ending, or a folder of images."""
     if path.is_dir():
         return read_folder(path, options)
     reader = READERS.get(path.suffix.lower())
@@ -61,64 +56,45 @@ def read_file(path: Path, options: Options) -> Dataset:
     return reader(path, options)
 
 
-def ready_made(name: str) -> Callable[[Path, Options], Dataset]:
-    """Return a reader of files that hold the features of a data set of the table."""
-
-    def read(path: Path, options: Options) -> Dataset:
-        found = read_file(path, options)
-        return replace(found, name=name, feature_kind=options.features or found.feature_kind)
-
-    return read
-
-
-def images_ready_made(
-    name: str, shape: tuple[int, int], *, by_columns: bool = False
-) -> Callable[[Path, Options], Dataset]:
-    """Return a reader of files of pixels; those in the order of columns are turned upright."""
+def pixels_by_columns(height: int, width: int) -> Callable[[Path, Options], Dataset]:
+    """Return a reader of pixels in the order of columns; it turns the images upright."""
+    shape = (height, width)
 
     def read(path: Path, options: Options) -> Dataset:
         if options.image_shape not in (None, shape):
             raise DataError(
-                f"{path} holds images of {shape[0]}×{shape[1]} pixels, not of "
+                f"{path} holds images of {height}×{width} pixels, not of "
                 f"{options.image_shape[0]}×{options.image_shape[1]}"
             )
-        found = replace(ready_made(name)(path, options), image_shape=shape)
-        if not by_columns:
-            return found
-        standing = np.swapaxes(found.X.reshape(-1, shape[1], shape[0]), 1, 2)
-        return replace(found, X=np.ascontiguousarray(standing.reshape(found.X.shape)))
+        found = read_file(path, replace(options, image_shape=shape))
+        upright = np.swapaxes(found.X.reshape(-1, width, height), 1, 2)
+        return replace(found, X=np.ascontiguousarray(upright.reshape(found.X.shape)))
 
     return read
 
 
-def read_folder(folder: Path, options: Options) -> Dataset:
-    """Read a folder that holds one folder of images a class; unlabelled, images as they lie."""
-    paths, labels = list_images(folder)
-    loose = sorted(path for path in folder.iterdir() if is_image(path))
+def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = is_image) -> Dataset:
+    """Read the images to ``keep`` in a folder that holds one folder of them per class.
+
+    Unlabelled images may lie in the folder itself.
+    """
+    paths, labels = list_images(folder, keep)
+    loose = [path for path in folder.iterdir() if keep(path)]
+    options = replace(options, features=options.features or "pixels")
     if loose and not options.labelled:
-        y = None
-        paths = sorted([*loose, *paths])
-    elif paths:
-        y = labels
-    elif loose:
+        return dataset_of_images(sorted([*loose, *paths]), None, folder, options)
+    if loose and not paths:
         raise DataError(
             f"{folder} holds images, but no folders of them; put the images of each class in a "
             "folder named after the class"
         )
-    else:
-        raise DataError(f"{folder} holds no images; expected one folder of images a class")
-    if y is not None:
-        _note_empty_classes(folder, y)
-    kind = Options(**{**options.__dict__, "features": options.features or "pixels"})
-    return dataset_of_images(paths, y, folder, folder.resolve().name, kind)
-
-
-def _note_empty_classes(folder: Path, y: NDArray[Any]) -> None:
-    inner = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    empty = sorted({path.name for path in inner} - set(y))
-    if empty:
-        text = f"{folder}: no images in {some(empty)}, which is no class then"
+    if not paths:
+        raise DataError(f"{folder} holds no images; expected one folder of images per class")
+    inner = {path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."}
+    if empty := sorted(inner - set(labels)):
+        text = f"{folder}: no images in {some(empty)}, which is not a class then"
         warnings.warn(text, UserWarning, stacklevel=2)
+    return dataset_of_images(paths, labels, folder, options)
 
 
 def read_npz(path: Path, options: Options) -> Dataset:
@@ -143,30 +119,35 @@ def read_npz(path: Path, options: Options) -> Dataset:
 def read_mat_file(path: Path, options: Options) -> Dataset:
     """Read a MATLAB file: ``featureMat`` and ``labelMat``, ``fea`` and ``gnd``, ``X`` and ``y``."""
     arrays = read_mat(path)
-    if lcksvd_mat.is_lcksvd(arrays) and options.label is None:
-        return lcksvd_mat.to_dataset(arrays, path.stem)
+    if options.label is None:
+        arrays = turn_lcksvd(arrays, path)
     return _dataset_of_arrays(arrays, path, options)
 
 
 def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: Options) -> Dataset:
     by_name = {name.lower(): array for name, array in arrays.items()}
-    details: dict[str, Any] = {"image_shape": options.image_shape or _image_shape(by_name)}
-    if details["image_shape"]:
+    details: dict[str, Any] = {}
+    shape = by_name.get("image_shape", np.empty(0))
+    if options.image_shape or shape.size == 2:
+        details["image_shape"] = options.image_shape or tuple(map(int, shape.ravel()))
         details["feature_kind"] = "pixels"
     for names in SPLIT_NAMES:
         if {names[0], names[2]} <= set(by_name):
             return _dataset_of_split(by_name, names, path, details)
-    rows = by_name.get(_first(FEATURE_NAMES, by_name) or "")
+    there = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays"
+    rows = _first(FEATURE_NAMES, by_name)
     if rows is None:
         raise DataError(
-            f"{path} has no array X for the features; it holds {_shapes(arrays)}. Save them under "
-            "the names X and y"
+            f"{path} has no array X for the features; it holds {there}. Save them under the names "
+            "X and y"
         )
-    raw = _raw_labels(by_name, arrays, path, options)
-    labels = None
-    if raw is not None:
-        rows, labels = _rows_and_labels(rows, raw, path)
+    labels = _first((options.label.lower(),) if options.label else LABEL_NAMES, by_name)
+    if labels is not None:
+        rows, labels = _rows_and_labels(rows, labels, path)
         labels = _named(labels, by_name.get("classes"))
+    elif options.labelled:
+        wanted = options.label or "y"
+        raise DataError(f"{path} has no array {wanted} for the labels; it holds {there}")
     groups = by_name.get("groups")
     if groups is not None and len(groups.ravel()) == len(rows):
         details["groups"] = groups.ravel()
@@ -182,8 +163,9 @@ def _dataset_of_split(
     missing = [name for name in names if name not in by_name]
     if missing:
         raise DataError(f"{path} has {names[0]} and {names[2]}, but no {missing[0]}")
-    train, train_labels = _rows_and_labels(by_name[names[0]], by_name[names[1]], path)
-    test, test_labels = _rows_and_labels(by_name[names[2]], by_name[names[3]], path)
+    x_train, y_train, x_test, y_test = (by_name[name] for name in names)
+    train, train_labels = _rows_and_labels(x_train, y_train, path)
+    test, test_labels = _rows_and_labels(x_test, y_test, path)
     if train.shape[1:] != test.shape[1:]:
         raise DataError(
             f"{path}: {names[0]} has rows of the shape {train.shape[1:]}, {names[2]} of "
@@ -207,24 +189,9 @@ def _rows_and_labels(
     if len(rows) != len(found):
         raise DataError(
             f"{path}: the features have the shape {rows.shape}, but there are {len(found)} labels; "
-            "expected one row of features a label"
+            "expected one row of features per label"
         )
     return rows, found
-
-
-def _raw_labels(
-    by_name: Mapping[str, NDArray[Any]],
-    arrays: Mapping[str, NDArray[Any]],
-    path: Path,
-    options: Options,
-) -> NDArray[Any] | None:
-    name = options.label.lower() if options.label else _first(LABEL_NAMES, by_name)
-    if name is not None and name in by_name:
-        return by_name[name]
-    if not options.labelled:
-        return None
-    wanted = options.label or "y"
-    raise DataError(f"{path} has no array {wanted} for the labels; it holds {_shapes(arrays)}")
 
 
 def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
@@ -237,20 +204,8 @@ def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
     return numbered[labels]
 
 
-def _image_shape(by_name: Mapping[str, NDArray[Any]]) -> tuple[int, int] | None:
-    shape = by_name.get("image_shape")
-    if shape is None or shape.size != 2:
-        return None
-    height, width = (int(length) for length in shape.ravel())
-    return height, width
-
-
-def _first(names: tuple[str, ...], by_name: Mapping[str, Any]) -> str | None:
-    return next((name for name in names if name in by_name), None)
-
-
-def _shapes(arrays: Mapping[str, NDArray[Any]]) -> str:
-    return ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no arrays"
+def _first(names: Iterable[str], by_name: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+    return next((by_name[name] for name in names if name in by_name), None)
 
 
 TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from dbdl.datasets import (
-    ar,
-    botswana,
-    caltech101,
-    coil20,
-    scene15,
-    ucf_sports,
-    usps,
-    yaleb,
-)
+from dbdl.datasets import ar, botswana, caltech101, coil20, scene15, ucf_sports, usps, yaleb
 from dbdl.datasets.source import Source
 
-_SOURCES = (
-    yaleb.SOURCE,
-    ar.SOURCE,
-    caltech101.SOURCE,
-    scene15.SOURCE,
-    ucf_sports.SOURCE,
-    usps.SOURCE,
-    coil20.SOURCE,
-    botswana.SOURCE,
-)
+_MODULES = (yaleb, ar, caltech101, scene15, ucf_sports, usps, coil20, botswana)
 
 
 def sources() -> dict[str, Source]:
@@ -39,4 +21,4 @@ def sources() -> dict[str, Source]:
     >>> list(sources())
     ['yaleb', 'ar', 'caltech101', 'scene15', 'ucf_sports', 'usps', 'coil20', 'botswana']
     """
-    return {source.name: source for source in _SOURCES}
+    return {module.SOURCE.name: module.SOURCE for module in _MODULES}

@@ -13,15 +13,13 @@ from sklearn.decomposition import PCA
 
 from dbdl._files import reading
 from dbdl.datasets.cache import cached
-from dbdl.datasets.record import DataError, Dataset, make_dataset
-from dbdl.datasets.source import Options
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
 from dbdl.features.spatial_pyramid import VERSION as PYRAMID_VERSION
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff"})
-IMAGE_FEATURES = ("pixels", "random faces", "spatial pyramid")
 
 # The paper reduces spatial pyramids to this many numbers by PCA.
 N_COMPONENTS = 3000
@@ -32,11 +30,12 @@ BATCH = 256
 # Images of any size become squares of this side, unless all have one size with no more pixels.
 SIDE = 32
 
-_SIFT_SETTINGS = frozenset(DenseSIFT().get_params())
+#: Names that count in the key of the cache, and paths.
+Files = list[tuple[str, Path]]
 
 
 def is_image(path: Path) -> bool:
-    """Whether the name is that of an image; hidden files are none."""
+    """Whether the name is that of an image; hidden files are not images."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
@@ -55,51 +54,33 @@ def list_images(
 
 
 def dataset_of_images(
-    paths: Sequence[Path],
-    y: NDArray[Any] | None,
-    root: Path,
-    name: str,
-    options: Options,
-    defaults: Mapping[str, Mapping[str, Any]] | None = None,
+    paths: Sequence[Path], y: NDArray[Any] | None, folder: Path, options: Options
 ) -> Dataset:
-    """Make rows of images by the kind of features asked for.
+    """Make rows of images by ``options.features``; y has shape (n_images,), or is None.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-    y : ndarray of shape (n_images,), or None
-    root : Path
-        Folder that the names of the files count from, in the key of the cache.
-    name : str
-    options : Options
-        With ``features`` set.
-    defaults : mapping, optional
-        The data set's own parameters of each extractor, by kind of features; those of the
-        options win.
+    The folder gives the data set its name; in the key of the cache, file names count from there.
     """
-    if options.features not in IMAGE_FEATURES:
+    name, features = folder.resolve().name, options.features
+    if features not in _EXTRACTORS:
         raise DataError(
-            f"{name}: images have no features {options.features!r}; there are "
-            + ", ".join(map(repr, IMAGE_FEATURES))
+            f"{name}: images have no features {features!r}; there are "
+            + ", ".join(map(repr, _EXTRACTORS))
         )
-    settings = {**(defaults or {}).get(options.features, {}), **options.settings}
-    files = [(path.relative_to(root).as_posix(), path) for path in paths]
-    extract, shape = _EXTRACTORS[options.features], None
-    if options.features == "pixels":
+    shape = None
+    if features == "pixels":
         shape = options.image_shape or _usual_shape(paths)
         options = replace(options, image_shape=shape)
+    files = [(path.relative_to(folder).as_posix(), path) for path in paths]
     try:
-        X = extract(files, settings, options)
+        X = _EXTRACTORS[features](files, dict(options.settings), options)
     except DataError:
         raise
     except ValueError as error:  # an image or a parameter that an extractor refuses
         raise DataError(f"{name}: {error}") from error
-    return make_dataset(X, y, name, feature_kind=options.features, image_shape=shape)
+    return make_dataset(X, y, name, feature_kind=features, image_shape=shape)
 
 
-def _pixels(
-    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
-) -> NDArray[Any]:
+def _pixels(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     if settings:
         raise DataError(
             f"unknown setting {sorted(settings)[0]!r}: pixels have no parameters but image_shape"
@@ -122,11 +103,8 @@ def read_pixels(paths: Sequence[Path], shape: tuple[int, int] | None) -> NDArray
 
 def _usual_shape(paths: Sequence[Path]) -> tuple[int, int]:
     shapes = {_shape(path) for path in paths}
-    if len(shapes) == 1:
-        [shape] = shapes
-        if shape[0] * shape[1] <= SIDE * SIDE:
-            return shape
-    return SIDE, SIDE
+    height, width = shapes.pop()
+    return (SIDE, SIDE) if shapes or height * width > SIDE * SIDE else (height, width)
 
 
 def _shape(path: Path) -> tuple[int, int]:
@@ -137,16 +115,17 @@ def _shape(path: Path) -> tuple[int, int]:
         return file.size[1], file.size[0]
 
 
-def _random_faces(
-    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
-) -> NDArray[Any]:
+def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     model = _make(RandomFaces, settings)
     paths = [path for _, path in files]
 
     def compute() -> NDArray[Any]:
-        shape = options.image_shape or read_grey(paths[0]).shape
-        model.fit(np.zeros((1, shape[0] * shape[1]), dtype=np.float32))
-        return np.concatenate([model.transform(batch) for batch in _batches(paths, options)])
+        first = read_pixels(paths[:1], options.image_shape)
+        model.fit(np.zeros_like(first))
+        # the first image comes along with each batch, so that all have its size
+        batches = ([paths[0], *paths[i : i + BATCH]] for i in range(0, len(paths), BATCH))
+        pixels = (read_pixels(batch, options.image_shape)[1:] for batch in batches)
+        return np.concatenate([model.transform(rows) for rows in pixels])
 
     recipe = {
         "extractor": "random faces",
@@ -157,31 +136,20 @@ def _random_faces(
     return cached(recipe, files, compute, options.cache)
 
 
-def _batches(paths: list[Path], options: Options) -> Any:
-    for start in range(0, len(paths), BATCH):
-        # the first image comes along, so that each batch is held to its size
-        batch = [paths[0], *paths[start : start + BATCH]]
-        yield read_pixels(batch, options.image_shape)[1:]
-
-
-def _pyramids(
-    files: list[tuple[str, Path]], settings: dict[str, Any], options: Options
-) -> NDArray[Any]:
+def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     paths = [path for _, path in files]
     n_components = _n_components(settings.pop("n_components", "auto"), len(paths))
-    sift = {name: settings.pop(name) for name in _SIFT_SETTINGS & set(settings)}
-    extractor = _make(DenseSIFT, sift)
+    own = set(DenseSIFT().get_params()) & set(settings)
+    extractor = _make(DenseSIFT, {name: settings.pop(name) for name in own})
     model = _make(SpatialPyramid, {**settings, "n_jobs": options.n_jobs})
 
     def compute() -> NDArray[Any]:
         rows = model.set_params(extractor=extractor).fit(paths).transform(paths)
-        if n_components is None:
-            return rows
-        return PCA(n_components, random_state=0).fit_transform(rows)
+        pca = PCA(n_components, random_state=0)
+        return rows if n_components is None else pca.fit_transform(rows)
 
     parameters = {**model.get_params(deep=False), **extractor.get_params()}
-    parameters.pop("extractor")
-    parameters.pop("n_jobs")  # the number of threads does not change what comes out
+    del parameters["extractor"], parameters["n_jobs"]  # threads do not change the result
     recipe = {
         "extractor": "spatial pyramid",
         "version": [SIFT_VERSION, PYRAMID_VERSION],
@@ -203,18 +171,12 @@ def _n_components(asked: int | str | None, n_images: int) -> int | None:
 
 
 def _make(kind: Any, settings: Mapping[str, Any]) -> Any:
-    known = kind().get_params(deep=False)
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise DataError(
-            f"{kind.__name__} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
-        )
     if not isinstance(settings.get("random_state", 0), int):
         raise DataError(
             f"random_state={settings['random_state']!r}: expected a whole number, under which the "
             "features are kept"
         )
-    return kind(**settings)
+    return kind().set_params(**settings)
 
 
 _EXTRACTORS = {"pixels": _pixels, "random faces": _random_faces, "spatial pyramid": _pyramids}

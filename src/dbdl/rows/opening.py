@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._arrow import index_names, labels_of, look_at_column, number_dtype
-from dbdl._columns import Cells, Table, choose_features, columns_by_name, find_features, some
-from dbdl._files import DataError, checked_path, reading
-from dbdl.rows.readers import (
-    HDF5,
-    NPY,
-    PARQUET,
-    ZARR,
-    Hdf5Rows,
-    NpyRows,
-    ParquetRows,
-    Reader,
-    ZarrRows,
+from dbdl._columns import (
+    Cells,
+    Table,
+    as_texts,
+    choose_features,
+    columns_by_name,
+    find_features,
+    some,
 )
+from dbdl._files import DataError, checked_path, reading
+from dbdl.rows.readers import Hdf5Rows, NpyRows, ParquetRows, Reader, ZarrRows
 
 FORMATS = ".npy, .h5 or .hdf5, .zarr and .parquet"
-#: Rows of a parquet file that are looked at first: nearly all columns show in them what they are.
+#: Rows of a parquet file that are looked at first: they describe nearly all columns.
 HEAD = 1 << 16
 
 
@@ -55,14 +55,14 @@ def open_rows(
     Returns
     -------
     X : reader
-        Rows for `fit`, `predict`, ...; of these nothing is kept in memory.
+        Rows for `fit`, `predict`, ...; none of them is kept in memory.
     y : ndarray of shape (n_samples,) or None
         Labels, in memory; None where the file has none.
 
     Raises
     ------
     DataError
-        A ValueError: the file is damaged, holds no rows of numbers, or has two columns of a name.
+        A ValueError: the file is damaged, holds no rows of numbers, or has a column name twice.
     FileNotFoundError
         There is no such file.
 
@@ -86,51 +86,46 @@ def open_rows(
         return _open_hdf5(path, rows, label)
     if suffix == ".zarr":
         return _open_zarr(path, rows, label)
-    raise DataError(f"{path}: rows can be read in parts from {FORMATS} alone")
+    raise DataError(f"{path}: rows can be read in parts only from {FORMATS}")
 
 
 def _open_npy(path: Path) -> NpyRows:
-    with reading(path, f"{NPY}, or holds Python objects"):
-        array = np.load(path, mmap_mode="r")
+    with reading(path, f"{NpyRows.kind}, or holds Python objects"):
+        array: Any = np.load(path, mmap_mode="r")
     _check_numbers(array, path)
-    fortran = not array.flags.c_contiguous
-    return NpyRows(str(path.absolute()), array.dtype, array.shape, array.offset, fortran)
+    return NpyRows.of(array, path)
 
 
 def _open_hdf5(path: Path, rows: str, label: str) -> tuple[Hdf5Rows, Any]:
     _need("h5py", path)
     import h5py
 
-    with reading(path, HDF5), h5py.File(path, "r") as file:
-        _check_numbers(_find(file, rows, path), path, rows)
-        y = _labels(file, label)
-    return Hdf5Rows(str(path.absolute()), rows), y
+    with reading(path, Hdf5Rows.kind), h5py.File(path, "r") as file:
+        return Hdf5Rows.of(_find(file, rows, path)), _labels(file, label)
 
 
 def _open_zarr(path: Path, rows: str, label: str) -> tuple[ZarrRows, Any]:
     _need("zarr", path)
     import zarr
 
-    with reading(path, ZARR):
+    with reading(path, ZarrRows.kind):
         try:
             found = zarr.open(str(path), mode="r")
         except FileNotFoundError as error:  # the path exists, so it is not that
             raise ValueError(f"it has no description: {error}") from error
         if hasattr(found, "shape"):
             _check_numbers(found, path)
-            return ZarrRows(found), None
-        array = _find(found, rows, path)
-        _check_numbers(array, path, rows)
-        return ZarrRows(array), _labels(found, label)
+            return ZarrRows.of(found), None
+        return ZarrRows.of(_find(found, rows, path)), _labels(found, label)
 
 
 def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tuple[ParquetRows, Any]:
     _need("pyarrow", path)
     import pyarrow.parquet as parquet
 
-    with reading(path, PARQUET), parquet.ParquetFile(path) as file:
+    with reading(path, ParquetRows.kind), parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
-        table = Table(path, len(schema.names), schema.names, _look(file), index_names(schema))
+        table = _ParquetTable(path, schema.names, index_names(schema), file=file)
         number = table.number(label)
         if columns is None:
             features = choose_features(table, number)
@@ -144,61 +139,57 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
                 f"label=..., and remove the others: {some(words)}"
             )
         y = None if number is None else labels_of(file.read([label]).column(label), path)
-    return ParquetRows(str(path.absolute()), names), y
+        return ParquetRows.of(file, path, names), y
 
 
-def _look(file: Any) -> Callable[[int], Cells]:
-    """Return a function that says what the cells of a column of a parquet file are like."""
-    names = file.schema_arrow.names
+@dataclass(frozen=True, kw_only=True)
+class _ParquetTable(Table):
+    file: Any  # pyarrow.parquet.ParquetFile
 
-    def look(j: int) -> Cells:
-        if file.metadata.num_rows == 0:
+    def look(self, j: int) -> Cells:
+        n_rows, name = self.file.metadata.num_rows, self.names[j]
+        if n_rows == 0:
             return Cells.TOO_FEW
-        head = next(file.iter_batches(HEAD, columns=[names[j]])).column(0)
+        head = next(self.file.iter_batches(HEAD, columns=[name])).column(0)
         found = look_at_column(head)
-        if found is Cells.PLAIN or found is Cells.NAME_ROWS or len(head) == file.metadata.num_rows:
+        if found in (Cells.PLAIN, Cells.NAME_ROWS) or len(head) == n_rows:
             return found
-        return look_at_column(file.read([names[j]]).column(0))
-
-    return look
+        return look_at_column(self.file.read([name]).column(0))
 
 
-def _check_numbers(array: Any, path: Path, name: str | None = None) -> None:
-    """Refuse what is not a two-dimensional array of numbers."""
-    what = f"{path}" if name is None else f"{path}, {name!r}"
+def _find(group: Any, name: str, path: Path) -> Any:
+    """Return a two-dimensional dataset of numbers by its name."""
+    if name not in group:
+        there = ", ".join(sorted(group)) or "nothing"
+        raise DataError(f"{path} has no dataset {name!r}; it has {there}. Name it with rows=...")
+    _check_numbers(group[name], f"{path}, {name!r}")
+    return group[name]
+
+
+def _check_numbers(array: Any, place: str | Path) -> None:
+    """Refuse anything but a two-dimensional array of numbers."""
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-        raise DataError(f"{what} is a group, not a dataset. Name the dataset with rows=...")
+        raise DataError(f"{place} is a group, not a dataset. Name the dataset with rows=...")
     if len(array.shape) != 2:
         raise DataError(
-            f"{what} holds an array of shape {tuple(array.shape)}; expected rows x features"
+            f"{place} holds an array of shape {tuple(array.shape)}; expected rows x features"
         )
     if array.dtype.kind not in "fiub":
         raise DataError(
-            f"{what} holds {array.dtype}, which is no kind of number that can be learned from; "
+            f"{place} holds {array.dtype}, which is no kind of number that can be learned from; "
             "save the rows as real numbers"
         )
 
 
 def _labels(group: Any, name: str) -> NDArray[Any] | None:
-    """Return the labels in a group of HDF5 or zarr, words as words; None where there are none."""
+    """Return the labels in an HDF5 or zarr group, words as texts; None where there are none."""
     if name not in group:
         return None
     y = np.asarray(group[name][...]).ravel()
-    if y.dtype.kind in "SO":
-        y = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in y.tolist()])
-    return y
-
-
-def _find(group: Any, name: str, path: Path) -> Any:
-    if name not in group:
-        there = ", ".join(sorted(group)) or "nothing"
-        raise DataError(f"{path} has no dataset {name!r}; it has {there}. Name it with rows=...")
-    return group[name]
+    return as_texts(y.tolist()) if y.dtype.kind in "SO" else y
 
 
 def _need(package: str, path: Path) -> None:
-    from importlib.util import find_spec
-
     if find_spec(package) is None:
         raise ModuleNotFoundError(
             f"{path} needs {package}, which is not installed: pip install 'dbdl[files]'"
