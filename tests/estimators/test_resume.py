@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cones import make_cones
+from dbdl.learn.resume import block_fingerprint, fingerprint, join_fingerprints
 
 from benchmarks.kill import bits_of, run_killed, undisturbed
 from dbdl import BetaProcessDictionary, CheckpointError, DBDLClassifier, persistence
 from dbdl._files import UNFINISHED
 from dbdl.learn import ensemble, resume
-from dbdl.learn.resume import block_fingerprint, fingerprint, join_fingerprints
 from dbdl.model.statistics import SUM_ROWS
 
 X, Y = make_cones()
