@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hosted_torch import DEVICE, HOSTED, WHY_NOT
+from noting_journal import NotingJournal
 from problem import KEY, make_problem
 
 from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend, make_backend
 from dbdl.backends.sharded import InTurn, ShardedBackend
+from dbdl.coding import LassoPath, PreparedAtoms
 from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.learn.labels import gibbs_label_atoms
 
@@ -136,14 +138,14 @@ def test_triangles_are_inverted_from_their_halves(n_atoms):
 
 
 @on_device
-@pytest.mark.parametrize("selection", ["forward", "orthogonal"])
+@pytest.mark.parametrize("rule", ["forward", "orthogonal"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_greedy_paths_and_their_means_are_those_of_the_cpu(selection, dtype):
+def test_greedy_paths_and_their_means_are_those_of_the_cpu(rule, dtype):
     problem = make_problem(20, 12, 25, seed=2).astype(dtype)
     atoms = problem.parameters.atoms
     rows = np.vstack([problem.X, np.zeros((1, 12), dtype), 2 * atoms[:1]])  # nothing left at once
     expected, found = (
-        backend.pursue(rows, atoms, None, [2, 5], selection)
+        backend.pursue(rows, PreparedAtoms(atoms), [2, 5], rule)
         for backend in (NumbaBackend(), device_backend())
     )
     for which in ([0], [1], [0, 1]):
@@ -156,21 +158,22 @@ def test_greedy_paths_and_their_means_are_those_of_the_cpu(selection, dtype):
 
 @on_device
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_chain_on_the_device_goes_on_from_a_snapshot(dtype):
+def test_a_chain_on_the_device_is_resumed_from_a_snapshot(dtype):
     problem = make_problem(16, 8, 12, seed=1).astype(dtype)
     settings = ChainSettings(
         n_sweeps=3, n_initial_atoms=10, noise_precision=50.0, n_start_nonzero=3
     )
-    backend, taken = device_backend(), []
+    backend, journal = device_backend(), NotingJournal()
     arguments = (KEY, problem.X, problem.class_of_row, settings, backend)
-    expected = learn_chain(*arguments, on_snapshot=taken.append)
-    assert [snapshot.sweep for snapshot in taken] == [1, 2]
-    assert isinstance(taken[0].parameters.selection_logit, np.ndarray)
-    codes = backend.codes_from_host(expected.data, taken[0].codes, taken[0].parameters.n_atoms)
+    expected = learn_chain(*arguments, journal)
+    assert sorted(journal.snapshots) == [1, 2]
+    first = journal.snapshots[1]
+    assert isinstance(first.parameters.selection_logit, np.ndarray)
+    codes = backend.codes_from_host(expected.data, first.codes, first.parameters.n_atoms)
     for name, array in vars(backend.codes_to_host(codes)).items():
-        assert array.dtype == getattr(taken[0].codes, name).dtype
-        np.testing.assert_array_equal(array, getattr(taken[0].codes, name))
-    found = learn_chain(*arguments, resume=taken[0])
+        assert array.dtype == getattr(first.codes, name).dtype
+        np.testing.assert_array_equal(array, getattr(first.codes, name))
+    found = learn_chain(*arguments, NotingJournal(first))
     np.testing.assert_array_equal(found.dictionary.atoms, expected.dictionary.atoms)
     np.testing.assert_array_equal(found.chain.trace.log_joint, expected.chain.trace.log_joint)
 
@@ -178,7 +181,9 @@ def test_a_chain_on_the_device_goes_on_from_a_snapshot(dtype):
 @on_device
 def test_dependent_and_zero_atoms_are_never_chosen():
     atoms = np.vstack([np.eye(4), np.eye(4)[:2], np.zeros((1, 4))])
-    paths = device_backend().pursue(np.array([[3.0, 2.0, 1.0, 0.5]]), atoms, None, [4], "forward")
+    paths = device_backend().pursue(
+        np.array([[3.0, 2.0, 1.0, 0.5]]), PreparedAtoms(atoms), [4], "forward"
+    )
     codes = paths.to_csr([0], 7)
     np.testing.assert_allclose(codes.toarray() @ atoms, [[3.0, 2.0, 1.0, 0.5]])
     assert codes.nnz == 4
@@ -205,10 +210,10 @@ def test_many_rows_are_pursued_in_parts(monkeypatch):
     from dbdl.backends import torch_gpu
 
     problem = make_problem(20, 12, 25, seed=2)
-    atoms = problem.parameters.atoms
-    whole = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
+    atoms = PreparedAtoms(problem.parameters.atoms)
+    whole = device_backend().pursue(problem.X, atoms, [3], "forward").to_csr([0], 25)
     monkeypatch.setattr(torch_gpu, "PURSUIT_BYTES", 3 * (25 + 3) * 8 * 7)  # seven rows at once
-    parts = device_backend().pursue(problem.X, atoms, None, [3], "forward").to_csr([0], 25)
+    parts = device_backend().pursue(problem.X, atoms, [3], "forward").to_csr([0], 25)
     # a product of another height may round differently there: the decisions are the same
     np.testing.assert_array_equal(parts.indices, whole.indices)
     np.testing.assert_allclose(parts.toarray(), whole.toarray(), rtol=1e-12)
@@ -241,7 +246,7 @@ def test_tf32_of_the_user_is_put_aside_and_put_back():
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 def test_the_estimator_gives_the_same_classes_on_the_gpu():
     problem = make_problem(120, 20, 30, n_classes=4, seed=5)
-    settings = {"selection": "forward", "n_chains": 2, "n_sweeps": 5, "random_state": 0}
+    settings = {"coder": "forward", "n_chains": 2, "n_sweeps": 5, "random_state": 0}
     cpu, gpu = (
         DBDLClassifier(device=device, **settings).fit(problem.X, problem.class_of_row)
         for device in ("cpu", "cuda")
@@ -254,13 +259,14 @@ def test_the_estimator_gives_the_same_classes_on_the_gpu():
 @on_device
 def test_the_path_of_the_lasso_is_followed_on_the_host():
     problem = make_problem(20, 12, 25, seed=2)
-    arguments = (problem.X, problem.parameters.atoms, None, [3, 6])
-    expected, found = (
-        backend.follow_lasso(*arguments) for backend in (NumbaBackend(), device_backend())
-    )
-    for a, b in zip(expected, found, strict=True):
-        np.testing.assert_array_equal(b.toarray(), a.toarray())
-    assert not device_backend().has_lasso
+    atoms = PreparedAtoms(problem.parameters.atoms)
+    for n in (3, 6):
+        expected, found = (
+            LassoPath(n).encode(problem.X, atoms, backend)
+            for backend in (NumbaBackend(), device_backend())
+        )
+        np.testing.assert_array_equal(found.toarray(), expected.toarray())
+    assert device_backend().device_kind not in LassoPath.devices
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")

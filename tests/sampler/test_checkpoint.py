@@ -1,4 +1,4 @@
-"""A chain that goes on from a snapshot, and snapshots in files: whole, or refused."""
+"""A chain that is resumed from a snapshot, and snapshots in files: whole, or refused."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from noting_journal import NotingJournal
 
 from dbdl._files import write_atomically
 from dbdl.backends import NumbaBackend, ReferenceBackend
@@ -23,7 +24,7 @@ from dbdl.sampler.checkpoint import (
     to_arrays,
     write_archive,
 )
-from dbdl.sampler.run import Snapshot, SweepRecord, Trace
+from dbdl.sampler.run import SILENT, Snapshot, SweepRecord, Trace
 
 KEY = make_key(3)
 N_SWEEPS = 7
@@ -38,15 +39,17 @@ def make_rows(dtype=np.float64):
     return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype), class_of_row
 
 
-def learn(settings, backend=None, dtype=np.float64, **going_on):
-    return learn_chain(KEY, *make_rows(dtype), settings, backend or NumbaBackend(), **going_on)
+def learn(settings, backend=None, dtype=np.float64, resumed=None, journal=SILENT):
+    if resumed is not None:
+        journal = NotingJournal(resumed)
+    return learn_chain(KEY, *make_rows(dtype), settings, backend or NumbaBackend(), journal)
 
 
 def snapshots_of(settings, every=1, **options):
     """Snapshots of a chain by sweep, and the chain at its end."""
-    taken = []
-    learned = learn(settings, on_snapshot=taken.append, snapshot_every=every, **options)
-    return {snapshot.sweep: snapshot for snapshot in taken}, learned
+    journal = NotingJournal(every=every)
+    learned = learn(settings, journal=journal, **options)
+    return journal.snapshots, learned
 
 
 def assert_same_bits(found, expected):
@@ -65,7 +68,7 @@ def assert_same_end(found, expected, backend=None):
     assert found.n_initial_atoms == expected.n_initial_atoms
 
 
-# ------------------------------------------------------------------------------------- going on
+# -------------------------------------------------------------------------------------- resuming
 
 
 @pytest.mark.parametrize(
@@ -78,43 +81,43 @@ def assert_same_end(found, expected, backend=None):
     ],
     ids=["default", "paper", "current", "draws"],
 )
-def test_a_chain_that_goes_on_from_any_sweep_ends_with_the_same_bits(settings):
+def test_a_chain_resumed_from_any_sweep_ends_with_the_same_bits(settings):
     taken, expected = snapshots_of(settings)
     assert_same_end(expected, learn(settings))  # looking does not disturb
     assert sorted(taken) == list(range(1, N_SWEEPS))
     for snapshot in taken.values():
-        assert_same_end(learn(settings, resume=snapshot), expected)
+        assert_same_end(learn(settings, resumed=snapshot), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_chain_that_goes_on_from_a_file_ends_with_the_same_bits(dtype, tmp_path):
+def test_a_chain_resumed_from_a_file_ends_with_the_same_bits(dtype, tmp_path):
     settings = ChainSettings(n_sweeps=N_SWEEPS, least_energy=1.0)
     taken, expected = snapshots_of(settings, dtype=dtype)
     assert taken[1].parameters.n_atoms > taken[6].parameters.n_atoms  # atoms were dropped
     write_archive(tmp_path / "chain.npz", {}, to_arrays(taken[3]))
     snapshot = from_arrays(Snapshot, read_archive(tmp_path / "chain.npz")[1])
     assert_same_bits(snapshot, taken[3])
-    assert_same_end(learn(settings, dtype=dtype, resume=snapshot), expected)
+    assert_same_end(learn(settings, dtype=dtype, resumed=snapshot), expected)
 
 
-def test_a_chain_of_the_reference_goes_on_too():
+def test_a_chain_of_the_reference_is_resumed_too():
     settings, backend = ChainSettings(n_sweeps=3), ReferenceBackend()
     taken, expected = snapshots_of(settings, backend=backend)
-    assert_same_end(learn(settings, backend, resume=taken[2]), expected, backend)
+    assert_same_end(learn(settings, backend, resumed=taken[2]), expected, backend)
 
 
-def test_a_chain_that_goes_on_for_longer_is_the_longer_chain():
+def test_a_chain_resumed_for_longer_is_the_longer_chain():
     short = learn(ChainSettings(n_sweeps=3))
     last = Snapshot.take(short.chain, NumbaBackend())
     settings = ChainSettings(n_sweeps=N_SWEEPS)
-    assert_same_end(learn(settings, resume=last), learn(settings))
+    assert_same_end(learn(settings, resumed=last), learn(settings))
 
 
 def test_a_chain_at_its_end_only_publishes():
     settings = ChainSettings(n_sweeps=3)
     expected = learn(settings)
     last = Snapshot.take(expected.chain, NumbaBackend())
-    assert_same_end(learn(settings, resume=last), expected)
+    assert_same_end(learn(settings, resumed=last), expected)
 
 
 def test_snapshots_come_every_so_many_sweeps_but_not_at_the_end():
@@ -124,10 +127,12 @@ def test_snapshots_come_every_so_many_sweeps_but_not_at_the_end():
 
 def test_sweeps_before_a_snapshot_are_told_first():
     settings = ChainSettings(n_sweeps=5)
-    expected, told = [], []
-    taken = snapshots_of(settings, on_sweep=expected.append)[0]
-    learn(settings, on_sweep=told.append, resume=taken[2])
-    assert told == expected and len(told) == 5
+    first = NotingJournal()
+    learn(settings, journal=first)
+    second = NotingJournal(first.snapshots[2])
+    learn(settings, journal=second)
+    assert second.told == first.told and len(first.told) == 5
+    assert sorted(second.snapshots) == [3, 4]  # the sweeps before were not swept again
 
 
 @pytest.mark.parametrize("backend", [NumbaBackend(), ReferenceBackend()], ids=repr)
