@@ -148,11 +148,15 @@ class DictionaryEstimator(
 
     # ------------------------------------------------------- the problem, the crew, the journal
 
-    def _chain_settings(self) -> ChainSettings:
+    def _model_settings(self) -> dict[str, Any]:
         model = ModelSettings() if self.model is None else self.model
         model._validate_params()
+        settings: dict[str, Any] = model.get_params()
+        return settings
+
+    def _chain_settings(self) -> ChainSettings:
         return ChainSettings(
-            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **model.get_params()
+            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
         )
 
     def _problem(
@@ -233,7 +237,7 @@ class DictionaryEstimator(
                 "warm_start=True, but the fit before kept no states of its chains to resume from: "
                 "it had warm_start=False. Learning from the start."
             )
-        model = {f"model__{name}": v for name, v in problem.settings.get_params().items()}
+        model = {f"model__{name}": value for name, value in self._model_settings().items()}
         parameters = self.get_params(deep=False) | model | {"model": None}
         journal = open_journal(
             Identity.of(type(self).__name__, parameters, problem),
