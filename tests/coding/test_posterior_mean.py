@@ -8,26 +8,21 @@ import pytest
 from dbdl.backends import NumbaBackend
 from dbdl.coding import CodePrior, Forward, PosteriorMean, PreparedAtoms
 from dbdl.coding.posterior_mean import BURN_IN, _key_of
-from dbdl.draws import Site, two_normals, two_uniforms
+from dbdl.draws import Site, normal, uniforms
 from dbdl.model.codes import sweep_row
-
-
-def draws(key, site, draw, n_atoms, sweep):
-    """One draw for each atom in one sweep over one row."""
-    return np.array([draw(key, np.int64(site), 0, k, sweep, 0)[0] for k in range(n_atoms)])
 
 
 def code_slowly(x, start, atoms, prior, n_sweeps):
     """Mean of the codes of a row after every sweep but the first few, as the model sweeps rows."""
     key, logit = _key_of(x), np.log(prior.probability / (1 - prior.probability))
     code, total = start, np.zeros(len(atoms))
-    n_skipped = int(BURN_IN * n_sweeps)
+    n_skipped, births = int(BURN_IN * n_sweeps), np.arange(len(atoms))
     for sweep in range(n_sweeps):
-        uniform = draws(key, Site.USAGE, two_uniforms, len(atoms), sweep)
-        normal = draws(key, Site.STRENGTH, two_normals, len(atoms), sweep)
+        uniform = uniforms(key, Site.USAGE, 0, births, sweep)
+        noise = np.array([normal(key, int(Site.STRENGTH), 0, k, sweep) for k in births])
         code = sweep_row(
             x, code, atoms, logit, prior.precision[0], prior.noise_precision, "collapsed",
-            uniform, normal, normal,
+            uniform, noise, noise,
         )  # fmt: skip
         if sweep >= n_skipped:
             total += code
