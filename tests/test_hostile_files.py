@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -16,7 +17,8 @@ import pytest
 from hostile import kept_fit, quick, rows
 
 import dbdl
-from dbdl.learn.ensemble import Member
+from dbdl.coding import Forward, LassoPath, Orthogonal, PreparedAtoms
+from dbdl.learn.members import Member
 from dbdl.persistence import ModelFileError, load, read_columns, read_versions, save
 from dbdl.rivals.ksvd import KSVDDictionary, KSVDModel
 from dbdl.rivals.src import SRCModel
@@ -67,10 +69,15 @@ def with_cache(record, name, value, monkeypatch):
 @pytest.mark.parametrize("size", [1, 3, 500])
 def test_a_gram_matrix_of_another_size_in_a_file_is_not_read(model, tmp_path, monkeypatch, size):
     with monkeypatch.context() as patch:
-        with_cache(model.chains_[0], "gram", np.full((size, size), 1e300), patch)
+        atoms = PreparedAtoms(model.chains_[0].atoms)
+        vars(atoms)["gram"] = np.full((size, size), 1e300)
+        with_cache(model.chains_[0], "prepared", atoms, patch)
+        with pytest.raises(ModelFileError, match="PreparedAtoms"):
+            save(model, tmp_path / "model.skops")
+        with_cache(model.chains_[0], "prepared", np.full((size, size), 1e300), patch)
         path = save(model, tmp_path / "model.skops")
     again = load(path)
-    assert all("gram" not in vars(chain) for chain in again.chains_)
+    assert all("prepared" not in vars(chain) for chain in again.chains_)
     expected = model.decision_function(X_NEW)
     assert again.decision_function(X_NEW).tobytes() == expected.tobytes()
 
@@ -151,10 +158,11 @@ def test_chains_that_do_not_fit_are_refused(model, tmp_path, monkeypatch, part, 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("n_nonzero_", 0),
-        ("n_nonzero_", 2.5),
-        ("selection_", "backward"),
-        ("path_average_", 1),
+        ("coder_", Forward(0)),
+        ("coder_", LassoPath(2.5)),
+        ("coder_", Orthogonal(2, path_average=1)),
+        ("coder_", "backward"),
+        ("coder_", None),
         ("temperature_", 0.0),
         ("temperature_", float("nan")),
         ("classes_", np.array([0, 0, 1])),
@@ -176,7 +184,7 @@ def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
         load(path)
 
 
-@pytest.mark.parametrize("name", ["n_features_in_", "classes_", "temperature_", "n_nonzero_"])
+@pytest.mark.parametrize("name", ["n_features_in_", "classes_", "temperature_", "coder_"])
 def test_a_fitted_model_without_what_it_needs_is_refused(model, tmp_path, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.delitem(vars(model), name)
@@ -334,14 +342,14 @@ def folder(whole_folder, tmp_path):
     return tmp_path
 
 
-def change_chain(folder, **changes):
+def change_chain(folder, file="chain-000.npz", **changes):
     """Write a chain again with other arrays; the checksum is that of the new file."""
-    path = folder / "chain-000.npz"
+    path = folder / file
     about, arrays = read_archive(path)
     for name, change in changes.items():
         key = name.replace("__", ".")
         arrays[key] = np.asarray(change(arrays[key]))
-    own = {key: about[key] for key in ("dbdl", "kind", "fit", "number", "finished")}
+    own = {key: about[key] for key in ("dbdl", "kind", "fit", "name", "ended")}
     write_archive(path, own, arrays)
 
 
@@ -409,6 +417,31 @@ def test_every_part_of_a_chain_is_checked(folder, changes, words):
         kept_fit(folder, n_sweeps=5)
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("codes__atom", lambda a: a + 10**6, "codes.atom has the entry"),
+        ("codes__row_start", lambda a: a[:-2], r"n_samples = 48"),
+        ("parameters__atoms", lambda a: a[:, 1:], "atoms has shape"),
+    ],
+)
+def test_a_pilot_chain_is_checked_too(tmp_path, monkeypatch, part, change, words):
+    replace, files = os.replace, []
+
+    def stop(source, target):
+        files.append(target)
+        if len(files) > 3:  # the fit, and two pilot chains
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", stop)
+        kept_fit(tmp_path / "fit")
+    change_chain(tmp_path / "fit", "pilot-001.npz", **{f"snapshot__{part}": change})
+    with pytest.raises(CheckpointError, match=rf"pilot-001\.npz is damaged.*{words}"):
+        kept_fit(tmp_path / "fit")
+
+
 def test_a_chain_of_other_rows_is_refused(folder):
     """Whole in itself, but not of the rows of the fit: its kernels would run past their end."""
     n_kept = read_archive(folder / "chain-000.npz")[1]["snapshot.codes.row_start"][-3]
@@ -422,14 +455,42 @@ def test_a_chain_of_other_rows_is_refused(folder):
         kept_fit(folder, n_sweeps=5)
 
 
-@pytest.mark.parametrize("change", ["{}", "[]", "3", '{"chosen": null}'])
+@pytest.mark.parametrize("change", ["{}", "[]", "3", '{"choice": null}'])
 def test_a_fit_file_about_something_else_is_refused(folder, change):
     path = folder / "fit.npz"
     about, arrays = read_archive(path)
-    own = {"dbdl": about["dbdl"], "kind": "fit", "chosen": about["chosen"]}
+    own = {"dbdl": about["dbdl"], "kind": "fit", "choice": about["choice"]}
     write_archive(path, {**own, "identity": json.loads(change)}, arrays)
     with pytest.raises(CheckpointError, match=r"fit\.npz is damaged"):
         kept_fit(folder, n_sweeps=5)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        3,
+        {},
+        {"coder": ["backward", {"n_nonzero": 3}]},
+        {"coder": ["forward", {"n_nonzero": 0}]},
+        {"coder": ["forward", {"n_nonzero": 3, "more": 1}]},
+        {"coder": ["lasso", None]},
+        {"coder": "forward"},
+        {"temperature": -1.0},
+        {"label_weight": None},
+        {"held_out": {}},
+        {"held_out": 3},
+    ],
+    ids=str,
+)
+def test_a_choice_that_no_held_out_rows_made_is_refused(folder, choice):
+    path = folder / "fit.npz"
+    about, arrays = read_archive(path)
+    if isinstance(choice, dict) and choice:
+        choice = {**about["choice"], **choice}
+    own = {key: about[key] for key in ("dbdl", "kind", "identity")}
+    write_archive(path, {**own, "choice": choice}, arrays)
+    with pytest.raises(CheckpointError, match=r"fit\.npz is damaged"):
+        kept_fit(folder)
 
 
 def test_a_checkpoint_that_unpacks_to_much_is_refused_unread(folder):
