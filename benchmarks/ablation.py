@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from dbdl.learn.ensemble import LabelSettings, Task, choose_on_held_out_rows, learn_ensemble
 
 from benchmarks.problems import Split, splits
 from dbdl.backends import NumbaBackend
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.ensemble import LabelSettings, Task, choose_on_held_out_rows, learn_ensemble
 from dbdl.learn.held_out import GREEDY, Coder, every_coder, lengths_for
 
 OUTPUT = Path("benchmarks/output")

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 import triton
+from dbdl.learn.ensemble import LabelSettings, Task, learn_ensemble
 
 from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend
@@ -27,7 +28,6 @@ from dbdl.backends.torch_gpu import TorchBackend, exact_products
 from dbdl.draws import make_key
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.learn.ensemble import LabelSettings, Task, learn_ensemble
 from dbdl.learn.held_out import Coder
 
 N_RUNS, N_WARM = 5, 2

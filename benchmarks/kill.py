@@ -71,11 +71,12 @@ def bits_of(model: object) -> str:
     trace, held_out = model.trace_, model.held_out_
     arrays = [model.atoms_, model.label_atoms_, model.selection_probability_]
     arrays += [getattr(trace, field.name) for field in fields(trace)]
-    arrays += [held_out.accuracy, held_out.log_loss]
+    if held_out is not None:
+        arrays += [held_out.accuracy, held_out.log_loss, held_out.every_sharpness]
     for array in arrays:
         total.update(f"{array.dtype} {array.shape}".encode())
         total.update(array.tobytes())
-    total.update(repr((held_out.coder, held_out.sharpness, model.temperature_)).encode())
+    total.update(repr((model.coder_, model.temperature_)).encode())
     return total.hexdigest()
 
 

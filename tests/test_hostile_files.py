@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -16,7 +17,7 @@ from hostile import kept_fit, quick, rows
 from sealed import add_entry, entries_of, sign, write_entries
 
 import dbdl
-from dbdl.coding.greedy import Forward
+from dbdl.coding import Forward, LassoPath, Orthogonal
 from dbdl.learn.members import Member
 from dbdl.persistence import ModelFileError, load, read_columns, read_versions, save
 from dbdl.rivals.ksvd import KSVDDictionary, KSVDModel
@@ -143,9 +144,10 @@ def test_chains_that_do_not_fit_are_refused(model, tmp_path, monkeypatch, part, 
     ("name", "value"),
     [
         ("coder_", Forward(0)),
-        ("coder_", Forward(2.5)),
-        ("coder_", Forward(3, path_average=1)),
+        ("coder_", LassoPath(2.5)),
+        ("coder_", Orthogonal(2, path_average=1)),
         ("coder_", "backward"),
+        ("coder_", None),
         ("temperature_", 0.0),
         ("temperature_", float("nan")),
         ("classes_", np.array([0, 0, 1])),
@@ -325,9 +327,9 @@ def folder(whole_folder, tmp_path):
     return tmp_path
 
 
-def change_chain(folder, **changes):
+def change_chain(folder, file="chain-000.npz", **changes):
     """Write a chain again with other arrays; the checksum is that of the new file."""
-    path = folder / "chain-000.npz"
+    path = folder / file
     about, arrays = read_archive(path)
     for name, change in changes.items():
         key = name.replace("__", ".")
@@ -399,6 +401,31 @@ def test_every_part_of_a_chain_is_checked(folder, changes, words):
         kept_fit(folder, n_sweeps=5)
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("codes__atom", lambda a: a + 10**6, "codes.atom has the entry"),
+        ("codes__row_start", lambda a: a[:-2], r"n_samples = 48"),
+        ("parameters__atoms", lambda a: a[:, 1:], "atoms has shape"),
+    ],
+)
+def test_a_pilot_chain_is_checked_too(tmp_path, monkeypatch, part, change, words):
+    replace, files = os.replace, []
+
+    def stop(source, target):
+        files.append(target)
+        if len(files) > 3:  # the fit, and two pilot chains
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", stop)
+        kept_fit(tmp_path / "fit")
+    change_chain(tmp_path / "fit", "pilot-001.npz", **{f"snapshot__{part}": change})
+    with pytest.raises(CheckpointError, match=rf"pilot-001\.npz is damaged.*{words}"):
+        kept_fit(tmp_path / "fit")
+
+
 def test_a_chain_of_other_rows_is_refused(folder):
     """Whole in itself, but not of the rows of the fit: its kernels would run past their end."""
     n_kept = read_archive(folder / "chain-000.npz")[1]["snapshot.codes.row_start"][-3]
@@ -412,13 +439,40 @@ def test_a_chain_of_other_rows_is_refused(folder):
         kept_fit(folder, n_sweeps=5)
 
 
-@pytest.mark.parametrize("change", ["{}", "[]", "3", '{"chosen": null}'])
+@pytest.mark.parametrize("change", ["{}", "[]", "3", '{"choice": null}'])
 def test_a_fit_file_about_something_else_is_refused(folder, change):
     path = folder / "fit.npz"
     about, arrays = read_archive(path)
     write_archive(path, {**about, "identity": json.loads(change)}, arrays)
     with pytest.raises(CheckpointError, match=r"fit\.npz is damaged"):
         kept_fit(folder, n_sweeps=5)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        3,
+        {},
+        {"coder": ["backward", {"n_nonzero": 3}]},
+        {"coder": ["forward", {"n_nonzero": 0}]},
+        {"coder": ["forward", {"n_nonzero": 3, "more": 1}]},
+        {"coder": ["lasso", None]},
+        {"coder": "forward"},
+        {"temperature": -1.0},
+        {"label_weight": None},
+        {"held_out": {}},
+        {"held_out": 3},
+    ],
+    ids=str,
+)
+def test_a_choice_that_no_held_out_rows_made_is_refused(folder, choice):
+    path = folder / "fit.npz"
+    about, arrays = read_archive(path)
+    if isinstance(choice, dict) and choice:
+        choice = {**about["choice"], **choice}
+    write_archive(path, {**about, "choice": choice}, arrays)
+    with pytest.raises(CheckpointError, match=r"fit\.npz is damaged"):
+        kept_fit(folder)
 
 
 def test_a_checkpoint_that_unpacks_to_much_is_refused_unread(folder):

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "_products": {"_threads", "_compile"},
     "draws": {"_compile"},
     "model": set(),
-    "coding": {"_arrays", "_products", "_threads", "_compile"},
+    "coding": {"model", "draws", "_arrays", "_products", "_threads", "_compile"},
     "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
@@ -41,7 +41,7 @@ MAY_IMPORT = {
         "_compile",
     },
     "registry": {"estimators", "rivals"},
-    "experiments": {"registry", "datasets", "estimators", "learn", "backends"},
+    "experiments": {"registry", "datasets", "estimators", "learn", "backends", "coding"},
     "plotting": {"sampler", "estimators", "_files"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},

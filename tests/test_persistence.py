@@ -207,6 +207,7 @@ def test_types_of_others_are_refused_by_name_on_saving_and_nothing_is_written(tm
         "dbdl.learn.no_such_module.Thing",
         "dbdl.learnt.Thing",
         "dbdl.estimators._progress.FitProgress",  # neither an estimator nor a plain record
+        "dbdl.coding.coder.PreparedAtoms",  # likewise
     ],
 )
 def test_only_our_own_estimators_and_records_are_trusted(name):
@@ -217,7 +218,11 @@ def test_only_our_own_estimators_and_records_are_trusted(name):
     "name",
     [
         "dbdl.estimators.classifier.DBDLClassifier",
+        "dbdl.learn.held_out.HeldOutChoice",
+        "dbdl.coding.greedy.Forward",
+        "dbdl.coding.posterior_mean.PosteriorMean",
         "dbdl.coding.coder.CodePrior",
+        "dbdl.model.settings.ModelSettings",
         "dbdl.sampler.run.Trace",
         "dbdl.rivals.crc.CRCModel",
     ],

@@ -86,15 +86,18 @@ import sys
 import numpy as np
 from chain_problem import rows_and_classes
 from numba.core import event
-from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl.coding import FAMILIES, Forward, Orthogonal
 from dbdl.learn.kernels import compile_kernels
 
+PAPER = ModelSettings(scan="paper", strengths_counted="all", noise_per_class=True)
 SETTINGS = [
     {},
-    {"selection": "forward", "n_nonzero": 3, "n_jobs": 2},
-    {"scan": "paper", "classifier": "gibbs", "strengths_counted": "all", "noise_per_class": True},
+    {"coder": Forward(3), "n_jobs": 2},
+    {"model": PAPER, "classifier": "gibbs"},
     {"classifier": "recoded", "normalize": False},
-    {"classifier": "joint", "selection": "orthogonal", "path_average": True},
+    *({"coder": name} for name in FAMILIES),
+    {"classifier": "joint", "coder": Orthogonal(4, path_average=True)},
 ]
 
 class Listener(event.Listener):
@@ -105,7 +108,7 @@ class Listener(event.Listener):
         pass
 
 X, class_of_row = rows_and_classes(90, 8, 3, dtype=sys.argv[1])
-compile_kernels(X.dtype, with_lasso=True)
+compile_kernels(X.dtype, [family(3) for family in FAMILIES.values()])
 layouts = [X, np.asfortranarray(X), np.repeat(X[:30], 3, axis=0)]
 X.flags.writeable = False
 with event.install_listener("numba:compile", Listener()):

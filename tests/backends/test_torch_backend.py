@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from enrolled import DEVICE, WHY_NOT, make
+from noting_journal import NotingJournal
 from problem import KEY, make_problem
 
 from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend, make_backend
 from dbdl.backends.sharded import InTurn, ShardedBackend
-from dbdl.coding.coder import PreparedAtoms
-from dbdl.coding.lasso_path import LassoPath
+from dbdl.coding import LassoPath, PreparedAtoms
 from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.learn.labels import gibbs_label_atoms
-from dbdl.sampler.run import ChainJournal, Snapshot
 
 on_device = pytest.mark.skipif(DEVICE is None, reason=WHY_NOT)
 
@@ -159,31 +158,22 @@ def test_greedy_paths_and_their_means_are_those_of_the_cpu(rule, dtype):
 
 @on_device
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_chain_on_the_device_goes_on_from_a_snapshot(dtype):
+def test_a_chain_on_the_device_is_resumed_from_a_snapshot(dtype):
     problem = make_problem(16, 8, 12, seed=1).astype(dtype)
     settings = ChainSettings(
         n_sweeps=3, n_initial_atoms=10, noise_precision=50.0, n_start_nonzero=3
     )
-    backend, taken = device_backend(), []
-
-    class Keeping(ChainJournal):
-        def is_due(self, sweep):
-            return True
-
-        def keep(self, chain, backend):
-            taken.append(Snapshot.take(chain, backend))
-
+    backend, journal = device_backend(), NotingJournal()
     arguments = (KEY, problem.X, problem.class_of_row, settings, backend)
-    expected = learn_chain(*arguments, Keeping())
-    assert [snapshot.sweep for snapshot in taken] == [1, 2]
-    assert isinstance(taken[0].parameters.selection_logit, np.ndarray)
-    codes = backend.codes_from_host(expected.data, taken[0].codes, taken[0].parameters.n_atoms)
+    expected = learn_chain(*arguments, journal)
+    assert sorted(journal.snapshots) == [1, 2]
+    first = journal.snapshots[1]
+    assert isinstance(first.parameters.selection_logit, np.ndarray)
+    codes = backend.codes_from_host(expected.data, first.codes, first.parameters.n_atoms)
     for name, array in vars(backend.codes_to_host(codes)).items():
-        assert array.dtype == getattr(taken[0].codes, name).dtype
-        np.testing.assert_array_equal(array, getattr(taken[0].codes, name))
-    journal = ChainJournal()
-    journal.resumed = taken[0]
-    found = learn_chain(*arguments, journal)
+        assert array.dtype == getattr(first.codes, name).dtype
+        np.testing.assert_array_equal(array, getattr(first.codes, name))
+    found = learn_chain(*arguments, NotingJournal(first))
     np.testing.assert_array_equal(found.dictionary.atoms, expected.dictionary.atoms)
     np.testing.assert_array_equal(found.chain.trace.log_joint, expected.chain.trace.log_joint)
 
@@ -191,9 +181,11 @@ def test_a_chain_on_the_device_goes_on_from_a_snapshot(dtype):
 @on_device
 def test_dependent_and_zero_atoms_are_never_chosen():
     atoms = np.vstack([np.eye(4), np.eye(4)[:2], np.zeros((1, 4))])
-    row = np.array([[3.0, 2.0, 1.0, 0.5]])
-    codes = device_backend().pursue(row, PreparedAtoms(atoms), [4], "forward").to_csr([0], 7)
-    np.testing.assert_allclose(codes.toarray() @ atoms, row)
+    paths = device_backend().pursue(
+        np.array([[3.0, 2.0, 1.0, 0.5]]), PreparedAtoms(atoms), [4], "forward"
+    )
+    codes = paths.to_csr([0], 7)
+    np.testing.assert_allclose(codes.toarray() @ atoms, [[3.0, 2.0, 1.0, 0.5]])
     assert codes.nnz == 4
 
 
@@ -268,11 +260,12 @@ def test_the_estimator_gives_the_same_classes_on_the_gpu():
 def test_the_path_of_the_lasso_is_followed_on_the_host():
     problem = make_problem(20, 12, 25, seed=2)
     atoms = PreparedAtoms(problem.parameters.atoms)
-    expected, found = (
-        LassoPath(3).encode(problem.X, atoms, backend)
-        for backend in (NumbaBackend(), device_backend())
-    )
-    np.testing.assert_array_equal(found.toarray(), expected.toarray())
+    for n in (3, 6):
+        expected, found = (
+            LassoPath(n).encode(problem.X, atoms, backend)
+            for backend in (NumbaBackend(), device_backend())
+        )
+        np.testing.assert_array_equal(found.toarray(), expected.toarray())
     assert device_backend().device_kind not in LassoPath.devices
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cones import make_cones
 
-from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 
 QUICK = {"n_sweeps": 4, "n_chains": 2, "random_state": 0}
 X, Y = make_cones()
@@ -89,7 +89,7 @@ def test_a_single_constant_feature_cannot_separate_but_does_not_fail():
 def test_more_nonzeros_than_features_are_clipped_with_a_warning():
     with pytest.warns(UserWarning, match="n_nonzero=50 is more than the 12 features"):
         model = fit(n_nonzero=50)
-    assert model.n_nonzero_ == 12 and model.score(X_NEW, Y_NEW) > 0.5
+    assert model.coder_.n_nonzero == 12 and model.score(X_NEW, Y_NEW) > 0.5
 
 
 @pytest.mark.parametrize("exponent", [-600, -100, 100, 600])
@@ -128,7 +128,7 @@ def test_layout_and_flags_of_the_arrays_do_not_matter():
 
 def test_the_input_is_not_changed():
     before = X.copy()
-    fit(normalize=False, noise_precision=1e3)
+    fit(normalize=False, model=ModelSettings(noise_precision=1e3))
     fit()
     np.testing.assert_array_equal(X, before)
 
@@ -140,9 +140,12 @@ def test_the_input_is_not_changed():
         ({"n_chains": 0}, "n_chains"),
         ({"n_nonzero": 0}, "n_nonzero"),
         ({"n_nonzero": "all"}, "n_nonzero"),
-        ({"initial_ratio": 0}, "initial_ratio"),
-        ({"scan": "fast"}, "scan"),
-        ({"noise_precision": -1}, "noise_precision"),
+        ({"model": ModelSettings(initial_ratio=0)}, "initial_ratio"),
+        ({"model": ModelSettings(scan="fast")}, "scan"),
+        ({"model": ModelSettings(noise_precision=-1)}, "noise_precision"),
+        ({"model": {"scan": "paper"}}, "model"),
+        ({"calibrate": "yes"}, "calibrate"),
+        ({"coder": 3}, "coder"),
         ({"classifier": "svm"}, "classifier"),
         ({"n_initial_atoms": 1}, "n_initial_atoms"),
     ],

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from cones import make_cones
 from scipy.sparse import issparse
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
-from dbdl import DBDLClassifier
+from dbdl import DBDLClassifier, ModelSettings
 from dbdl.backends import NumbaBackend
-from dbdl.learn.ensemble import encode_rows
-from dbdl.learn.held_out import Coder, every_coder
+from dbdl.coding import Forward, LassoPath, Orthogonal, PosteriorMean, PreparedAtoms
 
 QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
 
@@ -127,26 +127,23 @@ def test_probabilities_sum_to_one_and_beat_guessing(model):
 def test_auto_chooses_the_number_of_nonzeros_with_the_least_held_out_loss(model):
     choice = model.held_out_
     chosen = choice.coders[int(np.argmin(choice.log_loss))]
-    assert (model.selection_, model.n_nonzero_, model.path_average_) == chosen
-    assert {c.path_average for c in choice.coders} == {False, True}
-    assert {c.selection for c in choice.coders} == {"forward", "orthogonal", "lasso"}
+    assert model.coder_ == chosen
+    assert {c.path_average for c in choice.coders if c.name != "lasso"} == {False, True}
+    assert {c.name for c in choice.coders} == {"forward", "orthogonal", "lasso"}
     assert choice.n_rows == 60  # every row is left out once
-    assert model.transform(make_cones()[0]).getnnz(axis=1).max() <= 2 * model.n_nonzero_
+    assert model.transform(make_cones()[0]).getnnz(axis=1).max() <= 2 * model.coder_.n_nonzero
 
 
 def test_an_integer_fixes_the_number_of_nonzeros(problem):
     model = DBDLClassifier(n_nonzero=3, **QUICK).fit(*problem)
-    assert model.n_nonzero_ == 3 and {c.n_nonzero for c in model.held_out_.coders} == {3}
+    assert model.coder_.n_nonzero == 3 and {c.n_nonzero for c in model.held_out_.coders} == {3}
 
 
 def test_a_path_average_is_the_mean_of_the_codes_along_the_path(problem, new_rows):
-    fixed = {**QUICK, "selection": "forward"}
-    averaged = DBDLClassifier(n_nonzero=10, path_average=True, **fixed).fit(*problem)
-    lengths = averaged._coder().lengths
+    averaged = DBDLClassifier(coder=Forward(10, path_average=True), **QUICK).fit(*problem)
+    lengths = averaged.coder_.lengths
     assert lengths == (3, 4, 5, 7, 10)
-    plain = [
-        DBDLClassifier(n_nonzero=n, path_average=False, **fixed).fit(*problem) for n in lengths
-    ]
+    plain = [DBDLClassifier(coder=Forward(n), **QUICK).fit(*problem) for n in lengths]
     expected = sum(model.transform(new_rows[0]).toarray() for model in plain) / len(plain)
     np.testing.assert_allclose(averaged.transform(new_rows[0]).toarray(), expected, atol=1e-12)
 
@@ -154,28 +151,28 @@ def test_a_path_average_is_the_mean_of_the_codes_along_the_path(problem, new_row
 def test_codes_of_the_lasso_have_at_most_so_many_non_zeros_and_a_row_alone_has_the_same(
     problem, new_rows
 ):
-    model = DBDLClassifier(selection="lasso", n_nonzero=3, **QUICK).fit(*problem)
+    model = DBDLClassifier(coder="lasso", n_nonzero=3, **QUICK).fit(*problem)
     codes = model.transform(new_rows[0])
     assert codes[:, : len(model.chains_[0].atoms)].getnnz(axis=1).max() == 3
     np.testing.assert_array_equal(model.transform(new_rows[0][:1]).toarray(), codes[:1].toarray())
-    assert "lasso" in str(model._coder())
+    assert "lasso" in str(model.coder_)
 
 
 def test_codes_of_the_lasso_are_those_that_held_out_rows_chose_in_float32_too():
     X, y = make_cones(n_rows=120)
     X = np.vstack([X, X + 1e-4]).astype(np.float32)  # near copies
-    model = DBDLClassifier(selection="lasso", n_nonzero=5, **QUICK).fit(X, np.tile(y, 2))
+    model = DBDLClassifier(coder="lasso", n_nonzero=5, **QUICK).fit(X, np.tile(y, 2))
     rows = model._rows(X, reset=False)
     for chain in model.chains_:
-        (expected,) = encode_rows(rows, chain.atoms, None, [model._coder()], NumbaBackend())
-        found = chain.encode(rows, model._coder(), NumbaBackend())
+        expected = model.coder_.encode(rows, PreparedAtoms(chain.atoms), NumbaBackend())
+        found = chain.encode(rows, model.coder_, NumbaBackend())
         np.testing.assert_array_equal(found.toarray(), expected.toarray())
 
 
 def test_on_a_device_without_the_lasso_it_is_not_among_the_coders(problem, monkeypatch):
-    monkeypatch.setattr(NumbaBackend, "has_lasso", False)
+    monkeypatch.setattr(NumbaBackend, "device_kind", "cuda")
     model = DBDLClassifier(**QUICK).fit(*problem)
-    assert {c.selection for c in model.held_out_.coders} == {"forward", "orthogonal"}
+    assert {c.name for c in model.held_out_.coders} == {"forward", "orthogonal"}
 
 
 def test_of_many_rows_two_folds_are_left_out():
@@ -184,32 +181,40 @@ def test_of_many_rows_two_folds_are_left_out():
     assert len(y) > 600 and model.held_out_.n_rows == 2 * len(y) // 5
 
 
-def test_every_second_length_of_the_lasso_is_tried_beside_other_rules():
-    lengths = [1, 2, 3, 4]
-    assert [c.n_nonzero for c in every_coder(lengths) if c.selection == "lasso"] == [2, 4]
-    assert every_coder([3], ["forward", "lasso"], [False]) == [
-        Coder("forward", 3), Coder("lasso", 3)
-    ]  # fmt: skip
-    assert [c.n_nonzero for c in every_coder(lengths, ["lasso"])] == lengths
-    assert not any(c.selection == "lasso" for c in every_coder(lengths, path_averages=[True]))
-
-
 def test_where_no_row_can_be_left_out_the_coder_is_the_sparsest():
     rng = np.random.default_rng(0)
     model = DBDLClassifier(n_sweeps=1, n_chains=1, random_state=0)
     model.fit(rng.standard_normal((4, 40)), np.arange(4))
-    assert model.held_out_ is None and model._coder() == Coder("forward", 1)
+    assert model.held_out_ is None and model.coder_ == Forward(1)
 
 
-def test_codes_of_the_lasso_cannot_be_averaged(problem):
-    with pytest.raises(ValueError, match=r"never averaged.*path_average=False"):
-        DBDLClassifier(selection="lasso", path_average=True, **QUICK).fit(*problem)
+def test_a_number_of_non_zeros_beside_a_coder_with_its_own_is_refused(problem):
+    with pytest.raises(ValueError, match=r"n_nonzero=3 with coder=Forward.*name a family"):
+        DBDLClassifier(coder=Forward(2), n_nonzero=3, **QUICK).fit(*problem)
+
+
+def test_an_unknown_family_of_coders_is_refused_and_the_known_ones_are_named(problem):
+    with pytest.raises(ValueError, match=r"coder is 'omp'.*'forward', 'lasso'"):
+        DBDLClassifier(coder="omp", **QUICK).fit(*problem)
+
+
+def test_a_coder_is_used_as_it_is_and_of_a_list_the_held_out_rows_choose(problem):
+    one = DBDLClassifier(coder=Orthogonal(2), **QUICK).fit(*problem)
+    assert one.coder_ == Orthogonal(2) and one.held_out_.coders == (Orthogonal(2),)
+    wanted = [Forward(1), LassoPath(4), "orthogonal"]
+    several = DBDLClassifier(coder=wanted, n_nonzero=3, **QUICK).fit(*problem)
+    assert several.held_out_.coders == (
+        Forward(1), LassoPath(4), Orthogonal(3), Orthogonal(3, path_average=True)
+    )  # fmt: skip
+    assert several.coder_ == several.held_out_.coder
 
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
 @pytest.mark.parametrize("scan", ["collapsed", "paper"])
 def test_every_classifier_and_scan_learns(problem, classifier, scan):
-    model = DBDLClassifier(classifier=classifier, scan=scan, **QUICK).fit(*problem)
+    model = DBDLClassifier(classifier=classifier, model=ModelSettings(scan=scan), **QUICK).fit(
+        *problem
+    )
     X, y = make_cones(n_rows=120)
     assert model.score(X[60:], y[60:]) > 0.8
 
@@ -217,23 +222,24 @@ def test_every_classifier_and_scan_learns(problem, classifier, scan):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"noise_per_class": True},
-        {"sample_noise": False},
-        {"strengths_counted": "all"},
-        {"beta_size": "current"},
-        {"n_atom_draws": 3},
-        {"least_energy": 0.0},
+        {"model__noise_per_class": True},
+        {"model__sample_noise": False},
+        {"model__strengths_counted": "all"},
+        {"model__beta_size": "current"},
+        {"model__n_atom_draws": 3},
+        {"model__least_energy": 0.0},
         {"n_initial_atoms": 15},
-        {"normalize": False, "noise_precision": 1e3},
-        {"selection": "orthogonal"},
-        {"selection": "lasso"},
-        {"selection": "lasso", "n_nonzero": 3, "normalize": False, "noise_precision": 1e3},
-        {"path_average": True},
+        {"normalize": False, "model__noise_precision": 1e3},
+        {"coder": "orthogonal"},
+        {"coder": "lasso"},
+        {"coder": LassoPath(3), "normalize": False, "model__noise_precision": 1e3},
+        {"coder": Forward(5, path_average=True)},
+        {"coder": PosteriorMean(5)},
     ],
     ids=lambda s: " ".join(map(str, s.items())),
 )
 def test_every_setting_learns(problem, settings):
-    model = DBDLClassifier(**{**QUICK, **settings}).fit(*problem)
+    model = DBDLClassifier(**QUICK).set_params(**settings).fit(*problem)
     X, y = make_cones(n_rows=120)
     assert model.score(X[60:], y[60:]) > 0.8
 
@@ -244,15 +250,18 @@ def test_the_number_of_initial_atoms_bounds_each_chain(problem):
 
 
 def test_the_paper_s_settings():
-    model = DBDLClassifier.paper(noise_precision=1e9)
+    model = DBDLClassifier.paper(model__noise_precision=1e9)
     expected = {
-        "n_chains": 1, "n_sweeps": 35, "initial_ratio": 1.5, "n_initial_atoms": None,
-        "n_nonzero": 50, "selection": "orthogonal", "path_average": False,
-        "classifier": "gibbs", "scan": "paper",
-        "sample_noise": True, "noise_precision": 1e9, "strength_precision": 1.0,
-        "strengths_counted": "all", "atom_precision": None, "usage_a": None, "usage_b": None,
-        "hyper_prior": 1e-6, "beta_size": "current", "least_energy": 0.0, "normalize": True,
+        "n_chains": 1, "n_sweeps": 35, "n_initial_atoms": None, "coder": Orthogonal(50),
+        "classifier": "gibbs", "normalize": True,
     }  # fmt: skip
+    model_expected = {
+        "scan": "paper", "initial_ratio": 1.5, "n_start_nonzero": 50, "sample_noise": True,
+        "noise_precision": 1e9, "noise_per_class": False, "strength_precision": 1.0,
+        "strengths_counted": "all", "atom_precision": None, "usage_a": None, "usage_b": None,
+        "hyper_prior": 1e-6, "beta_size": "current", "least_energy": 0.0,
+    }  # fmt: skip
+    expected |= {f"model__{name}": value for name, value in model_expected.items()}
     parameters = model.get_params()
     assert {name: parameters[name] for name in expected} == expected
 
@@ -287,72 +296,39 @@ def test_grid_search_over_the_number_of_nonzeros(problem):
     assert search.best_score_ > 0.8
 
 
+def test_grid_search_over_a_setting_of_the_model(problem):
+    grid = {"model__noise_precision": [1e2, 1e6], "model__scan": ["paper"]}
+    search = GridSearchCV(
+        DBDLClassifier(coder=Forward(3), **QUICK), grid, cv=3, error_score="raise"
+    ).fit(*problem)
+    best = search.best_estimator_
+    assert best.model.noise_precision == search.best_params_["model__noise_precision"]
+    assert best.model.scan == "paper"
+    same = DBDLClassifier(coder=Forward(3), model=best.model, **QUICK).fit(*problem)
+    np.testing.assert_array_equal(best.atoms_, same.atoms_)
+
+
+def test_calibration_can_be_left_out(problem, new_rows):
+    """Without it, and with nothing to choose, there are no pilot chains."""
+    quick = {"coder": Forward(3), **QUICK}
+    plain = DBDLClassifier(calibrate=False, **quick).fit(*problem)
+    calibrated = DBDLClassifier(**quick).fit(*problem)
+    assert plain.held_out_ is None and plain.temperature_ == 1.0 != calibrated.temperature_
+    np.testing.assert_array_equal(plain.label_atoms_, calibrated.label_atoms_)
+    scores = plain.decision_function(new_rows[0])
+    np.testing.assert_allclose(
+        plain.predict_proba(new_rows[0]), softmax(scores, axis=1), rtol=1e-12
+    )
+
+
+def test_what_is_left_to_choose_is_chosen_without_calibration_too(problem):
+    coders = [Forward(1), Forward(3)]
+    plain = DBDLClassifier(coder=coders, calibrate=False, **QUICK).fit(*problem)
+    calibrated = DBDLClassifier(coder=coders, **QUICK).fit(*problem)
+    assert plain.coder_ == calibrated.coder_ and plain.temperature_ == 1.0
+    np.testing.assert_array_equal(plain.held_out_.log_loss, calibrated.held_out_.log_loss)
+
+
 def test_feature_names_of_the_codes(model):
     names = model.get_feature_names_out()
     assert len(names) == model.n_atoms_ and names[0] == "dbdlclassifier0"
-
-
-def test_verbose_prints_sweeps(problem, capsys):
-    DBDLClassifier(n_chains=1, n_sweeps=5, n_nonzero=3, verbose=1, random_state=0).fit(*problem)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5 and "sweep   5/5" in lines[-1] and "atoms" in lines[-1]
-
-
-def test_verbose_numbers_the_sweeps_of_every_chain_from_one_on(problem, capsys):
-    DBDLClassifier(n_nonzero=3, verbose=2, **QUICK).fit(*problem)
-    lines = capsys.readouterr().out.splitlines()
-    for chain in (1, 2):
-        own = [line for line in lines if line.startswith(f"chain {chain}/2")]
-        assert [line.split()[3] for line in own] == [f"{n}/6" for n in range(1, 7)]
-
-
-def test_scikit_learn_callbacks_see_every_sweep(problem):
-    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
-
-    class Counter:
-        def __init__(self):
-            self.ended = []
-
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None): ...
-        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None):
-            self.ended.append(context.task_name)
-
-    counter = Counter()
-    DBDLClassifier(n_nonzero=3, n_jobs=2, **QUICK).set_callbacks(counter).fit(*problem)
-    assert counter.ended.count("sweep") == 12
-    assert counter.ended.count("chain") == 2 and counter.ended[-1] == "fit"
-
-
-def test_scikit_learn_callbacks_are_told_the_number_and_the_record_of_every_sweep(problem):
-    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
-
-    class Recorder:
-        def __init__(self):
-            self.events, self.records = {}, {}
-
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
-            self.note("begin", context)
-
-        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None):
-            self.note("end", context)
-            if context.task_name == "sweep":
-                self.records[context.parent.task_id, context.task_id] = metadata
-
-        def note(self, event, context):
-            chain = context if context.task_name == "chain" else context.parent
-            if chain is not None:
-                number = context.task_id if context is not chain else None
-                self.events.setdefault(chain.task_id, []).append((event, number))
-
-    recorder = Recorder()
-    model = DBDLClassifier(n_nonzero=3, n_jobs=2, **QUICK).set_callbacks(recorder).fit(*problem)
-    sweeps = [(event, number) for number in range(6) for event in ("begin", "end")]
-    expected = [("begin", None), *sweeps, ("end", None)]
-    assert recorder.events == {0: expected, 1: expected}
-    for name in ("n_atoms", "log_joint", "noise_precision"):
-        told = [[recorder.records[chain, n][name] for n in range(6)] for chain in range(2)]
-        np.testing.assert_array_equal(told, getattr(model.trace_, name))

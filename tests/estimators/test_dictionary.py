@@ -30,7 +30,7 @@ def test_atoms_have_unit_norm_and_a_probability_each(model):
 
 
 def test_auto_takes_the_number_of_atoms_that_rows_use(model):
-    assert model.n_nonzero_ == max(1, round(model.trace_.mean_nonzero[-1]))
+    assert model.coder_.n_nonzero == max(1, round(model.trace_.mean_nonzero[-1]))
 
 
 def test_more_nonzeros_explain_more(model):

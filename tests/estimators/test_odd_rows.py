@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dbdl
-from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 from dbdl.plotting import AtomsDisplay, SelectionDisplay, TraceDisplay
 
 RANDOM = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def test_no_threads_are_refused(make):
 @pytest.mark.parametrize("value", [5e-324, 1e300])
 def test_precisions_that_leave_nothing_else_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
-        DBDLClassifier(**{name: value}).fit(ROWS["one feature"], LABELS)
+        DBDLClassifier(model=ModelSettings(**{name: value})).fit(ROWS["one feature"], LABELS)
 
 
 @pytest.mark.parametrize("display", [AtomsDisplay, SelectionDisplay, TraceDisplay])

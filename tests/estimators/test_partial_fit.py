@@ -9,7 +9,8 @@ import pytest
 from cones import make_cones
 from sklearn.base import clone
 
-from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl.coding import Forward
 from dbdl.persistence import load, save
 
 X, Y = make_cones(n_classes=4, n_rows=30, n_features=20)
@@ -38,7 +39,9 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-@pytest.mark.parametrize("settings", [{}, {"n_initial_atoms": 20}, {"noise_per_class": True}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"n_initial_atoms": 20}, {"model": ModelSettings(noise_per_class=True)}]
+)
 def test_one_batch_is_learned_as_fit_does(settings):
     assert_same(make(**settings).fit(X, Y), make(**settings).partial_fit(X, Y))
 
@@ -80,7 +83,7 @@ def test_fit_starts_anew_and_keeps_no_memory():
     model = learn(thirds()).fit(X, Y)
     assert not hasattr(model, "online_")
     assert_same(model, make().fit(X, Y))
-    with pytest.warns(UserWarning, match=r"keeps no sums to go on from: partial_fit starts anew"):
+    with pytest.warns(UserWarning, match=r"keeps no sums of its rows: partial_fit starts anew"):
         model.partial_fit(X[:60], Y[:60])
     assert_same(model, make().fit(X[:60], Y[:60]))
 
@@ -161,10 +164,7 @@ def test_held_out_rows_of_earlier_batches_count_half_with_every_batch():
 
 def test_chains_that_choose_for_a_batch_with_new_classes_forget_as_the_others_do():
     old, new = np.flatnonzero(Y < 2), np.flatnonzero(Y >= 1)
-    whole, part = (
-        learn([old, new], n_nonzero=3, selection="forward", forgetting=factor)
-        for factor in (1.0, 0.01)
-    )
+    whole, part = (learn([old, new], coder=Forward(3), forgetting=factor) for factor in (1.0, 0.01))
     assert whole.held_out_.n_rows == part.held_out_.n_rows == len(new) + len(old) / 2
     assert (whole.held_out_.log_loss != part.held_out_.log_loss).all()
 
@@ -226,15 +226,20 @@ def test_a_forgetting_factor_outside_its_range_is_refused(forgetting):
 
 
 def test_a_dictionary_is_learned_in_batches():
-    settings = {"n_sweeps": 4, "random_state": 0, "n_nonzero": 4}
-    whole, stream = BetaProcessDictionary(**settings), BetaProcessDictionary(**settings)
-    np.testing.assert_array_equal(whole.fit(X).atoms_, clone(stream).partial_fit(X).atoms_)
-    for rows in thirds():
-        stream.partial_fit(X[rows])
-    left = []
-    for model in (whole, stream):
-        rows = X_TEST / np.linalg.norm(X_TEST, axis=1, keepdims=True)
-        left.append(np.square(model.inverse_transform(model.transform(X_TEST)) - rows).sum())
-    assert left[1] < 2 * left[0]
+    rows = X_TEST / np.linalg.norm(X_TEST, axis=1, keepdims=True)
+    times = []
+    for seed in range(5):
+        whole, stream = (
+            BetaProcessDictionary(n_sweeps=4, random_state=seed, n_nonzero=4) for _ in range(2)
+        )
+        np.testing.assert_array_equal(whole.fit(X).atoms_, clone(stream).partial_fit(X).atoms_)
+        for part in thirds():
+            stream.partial_fit(X[part])
+        left = [
+            np.square(model.inverse_transform(model.transform(X_TEST)) - rows).sum()
+            for model in (whole, stream)
+        ]
+        times.append(left[1] / left[0])
+    assert np.median(times) < 2
     with pytest.raises(ValueError, match="features"):
         stream.partial_fit(X[:, 1:])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdl import DBDLClassifier
+from dbdl import DBDLClassifier, ModelSettings
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
@@ -53,8 +53,7 @@ def test_the_scores_of_training_rows_are_near_their_labels_whatever_the_scale(cl
             penalty=1e-3,
             label_weight=scale**2,
             normalize=False,
-            noise_precision=1e4 / scale**2,
-            atom_precision=12 / scale**2,
+            model=ModelSettings(noise_precision=1e4 / scale**2, atom_precision=12 / scale**2),
             random_state=0,
         ).fit(X, y)
         scores = model.decision_function(X)

@@ -9,24 +9,23 @@ import pytest
 from dbdl.backends.base import Data
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
-from dbdl.coding.omp import omp
+from dbdl.coding import Forward, Orthogonal, omp
 from dbdl.draws import make_key
 from dbdl.learn import online
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.learn.held_out import Coder, HeldOutChoice
+from dbdl.learn.held_out import HeldOutChoice
 from dbdl.learn.online import (
     Batch,
     absorb,
     begin,
     continue_chain,
     forget,
-    label_sums,
-    learn_rows,
+    learn_batch_in_chain,
     make_room,
     pool,
-    remember,
     take_batch,
 )
+from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.conditionals import (
     noise_precision_posterior,
@@ -233,9 +232,9 @@ def learn_stream(batches, settings=SETTINGS, forgetting=1.0, backend=None):
     state, known, memory = begin(0), None, []
     for X, y in batches:
         state, batch = take_batch(state, X, y)
-        learned, before = learn_rows(KEY, known, batch, settings, forgetting, backend)
-        labels = label_sums(learned, before, None, backend)
-        known = remember(learned, before, labels, settings, backend)
+        data, labels = batch.data, LabelSettings("ridge")
+        problem = Problem(data.X, data.class_of_row, len(state.labels), settings, labels)
+        known, _ = learn_batch_in_chain(KEY, known, batch, problem, Forward(1), forgetting, backend)
         state = replace(state, chains=[known])
         memory.append((state, known))
     return memory
@@ -403,7 +402,7 @@ def said(n_rows, losses, sharpness, accuracy=(0.5, 0.5)):
     best = int(np.argmin(losses))
     every = np.array(sharpness, dtype=float)
     return HeldOutChoice(
-        coders=(Coder("forward", 1), Coder("forward", 2)),
+        coders=(Forward(1), Forward(2)),
         accuracy=np.array(accuracy),
         log_loss=np.array(losses),
         best=best,
@@ -444,5 +443,5 @@ def test_what_a_batch_said_counts_half_again_with_every_batch_after_it():
 def test_without_an_earlier_or_a_present_choice_the_other_stands():
     one = said(10, (1.0, 2.0), (1.0, 1.0))
     assert pool(None, one) is one and pool(one, None) is one and pool(None, None) is None
-    other = replace(one, coders=(Coder("forward", 1), Coder("orthogonal", 2)))
+    other = replace(one, coders=(Forward(1), Orthogonal(2)))
     assert pool(other, one) is one  # of other coders nothing is known

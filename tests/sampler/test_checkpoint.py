@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from noting_journal import NotingJournal
 
 from dbdl._files import write_atomically
 from dbdl.backends import NumbaBackend, ReferenceBackend
@@ -25,7 +26,7 @@ from dbdl.sampler.checkpoint import (
     to_arrays,
     write_archive,
 )
-from dbdl.sampler.run import SILENT, ChainJournal, Snapshot, SweepRecord, Trace
+from dbdl.sampler.run import SILENT, Snapshot, SweepRecord, Trace
 
 KEY = make_key(3)
 N_SWEEPS = 7
@@ -40,34 +41,17 @@ def make_rows(dtype=np.float64):
     return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype), class_of_row
 
 
-class Recorder(ChainJournal):
-    """Remembers what it is told, and all snapshots by their sweeps."""
-
-    def __init__(self, resumed=None, every=1):
-        self.resumed, self.every, self.told, self.kept = resumed, every, [], {}
-
-    def tell(self, record):
-        self.told.append(record)
-
-    def is_due(self, sweep):
-        return sweep % self.every == 0
-
-    def keep(self, chain, backend):
-        snapshot = Snapshot.take(chain, backend)
-        self.kept[snapshot.sweep] = snapshot
-
-
-def learn(settings, backend=None, dtype=np.float64, journal=SILENT, resume=None):
-    if resume is not None:
-        journal = Recorder(resume)
+def learn(settings, backend=None, dtype=np.float64, resumed=None, journal=SILENT):
+    if resumed is not None:
+        journal = NotingJournal(resumed)
     return learn_chain(KEY, *make_rows(dtype), settings, backend or NumbaBackend(), journal)
 
 
 def snapshots_of(settings, every=1, **options):
     """Snapshots of a chain by sweep, and the chain at its end."""
-    journal = Recorder(every=every)
+    journal = NotingJournal(every=every)
     learned = learn(settings, journal=journal, **options)
-    return journal.kept, learned
+    return journal.snapshots, learned
 
 
 def assert_same_bits(found, expected):
@@ -86,7 +70,7 @@ def assert_same_end(found, expected, backend=None):
     assert found.n_initial_atoms == expected.n_initial_atoms
 
 
-# ------------------------------------------------------------------------------------- resuming
+# -------------------------------------------------------------------------------------- resuming
 
 
 @pytest.mark.parametrize(
@@ -104,7 +88,7 @@ def test_a_chain_resumed_from_any_sweep_ends_with_the_same_bits(settings):
     assert_same_end(expected, learn(settings))  # looking does not disturb
     assert sorted(taken) == list(range(1, N_SWEEPS))
     for snapshot in taken.values():
-        assert_same_end(learn(settings, resume=snapshot), expected)
+        assert_same_end(learn(settings, resumed=snapshot), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -115,27 +99,27 @@ def test_a_chain_resumed_from_a_file_ends_with_the_same_bits(dtype, tmp_path):
     write_archive(tmp_path / "chain.npz", {}, to_arrays(taken[3]))
     snapshot = from_arrays(Snapshot, read_archive(tmp_path / "chain.npz")[1])
     assert_same_bits(snapshot, taken[3])
-    assert_same_end(learn(settings, dtype=dtype, resume=snapshot), expected)
+    assert_same_end(learn(settings, dtype=dtype, resumed=snapshot), expected)
 
 
 def test_a_chain_of_the_reference_is_resumed_too():
     settings, backend = ChainSettings(n_sweeps=3), ReferenceBackend()
     taken, expected = snapshots_of(settings, backend=backend)
-    assert_same_end(learn(settings, backend, resume=taken[2]), expected, backend)
+    assert_same_end(learn(settings, backend, resumed=taken[2]), expected, backend)
 
 
 def test_a_chain_resumed_for_longer_is_the_longer_chain():
     short = learn(ChainSettings(n_sweeps=3))
     last = Snapshot.take(short.chain, NumbaBackend())
     settings = ChainSettings(n_sweeps=N_SWEEPS)
-    assert_same_end(learn(settings, resume=last), learn(settings))
+    assert_same_end(learn(settings, resumed=last), learn(settings))
 
 
 def test_a_chain_at_its_end_only_publishes():
     settings = ChainSettings(n_sweeps=3)
     expected = learn(settings)
     last = Snapshot.take(expected.chain, NumbaBackend())
-    assert_same_end(learn(settings, resume=last), expected)
+    assert_same_end(learn(settings, resumed=last), expected)
 
 
 def test_snapshots_come_every_so_many_sweeps_but_not_at_the_end():
@@ -145,11 +129,12 @@ def test_snapshots_come_every_so_many_sweeps_but_not_at_the_end():
 
 def test_sweeps_before_a_snapshot_are_told_first():
     settings = ChainSettings(n_sweeps=5)
-    whole = Recorder()
-    learn(settings, journal=whole)
-    resumed = Recorder(whole.kept[2])
-    learn(settings, journal=resumed)
-    assert resumed.told == whole.told and len(whole.told) == 5
+    first = NotingJournal()
+    learn(settings, journal=first)
+    second = NotingJournal(first.snapshots[2])
+    learn(settings, journal=second)
+    assert second.told == first.told and len(first.told) == 5
+    assert sorted(second.snapshots) == [3, 4]  # the sweeps before were not swept again
 
 
 @pytest.mark.parametrize("backend", [NumbaBackend(), ReferenceBackend()], ids=repr)

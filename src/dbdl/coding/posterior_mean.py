@@ -97,10 +97,9 @@ def sample_codes(
     def sample(rows: slice) -> None:
         match = row_products(wide[rows], dictionary)
         code = start[rows].toarray().astype(np.float64)
-        for i, row in enumerate(X[rows]):
-            key = _key_of(row)
+        for i in np.flatnonzero(X[rows].any(axis=1)):  # the mean of a zero row's code is zero
             _sample_row(
-                key, match[i], code[i], atoms.wide_gram, logit, prior.precision,
+                _key_of(X[rows][i]), match[i], code[i], atoms.wide_gram, logit, prior.precision,
                 prior.noise_precision, n_sweeps, n_skipped, means[rows][i],
             )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Where the memory of a device is too small, a second try takes what fits."""
+"""Work is dealt out in order; a device too small for it gets a second try in parts."""
 
 import logging
 from contextlib import contextmanager, nullcontext
@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from dbdl import BetaProcessDictionary, DBDLClassifier
-from dbdl.backends import NumbaBackend
+from dbdl.backends import NumbaBackend, crew
 from dbdl.backends.base import DeviceMemoryError
 from dbdl.backends.sharded import ShardedBackend
-from dbdl.learn import ensemble
 
 N_ROWS, N_ATOMS = 30_000, 30
 FIT = {"n_sweeps": 2, "n_chains": 2, "n_initial_atoms": N_ATOMS, "n_nonzero": 3, "random_state": 0}
@@ -62,7 +61,7 @@ def device_with(room, monkeypatch):
 
     SmallDevice.lanes.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(ensemble, "make_backend", make)
+        patch.setattr(crew, "make_backend", make)
         yield
 
 
