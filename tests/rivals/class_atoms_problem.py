@@ -3,6 +3,13 @@
 import numpy as np
 from scipy.optimize import minimize
 
+from dbdl.rivals._base import Lesson
+
+
+def learn(kind, problem, **settings):
+    """The model that a classifier with such settings learns from rows, classes and their number."""
+    return kind(**settings)._learn(Lesson(*problem))
+
 
 def random_rows(n_classes=3, n_features=12, seed=0, dtype=np.float64):
     """Rows of unit norm, classes of 7, 8, 9 ... rows, interleaved."""
