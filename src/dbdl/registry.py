@@ -38,11 +38,13 @@ _SIZES = ("n_initial_atoms", "n_atoms_per_class")
 class Method:
     """A classifier under the name that tables print.
 
+    Called with parameters, it gives a fresh estimator.
+
     Attributes
     ----------
     name : str
     make : callable
-        The class, or a function that makes one; called with parameters it gives a fresh estimator.
+        The class, or a function that makes an estimator.
     paper : str
         Where the method comes from.
     settings : mapping
@@ -83,113 +85,60 @@ _ROWS_FIXED = {"n_nonzero": 10, "coder": "forward"}
 _DBDL_PAPER = "Akhtar, Shafait and Mian 2016"
 _SRC_PAPER = "Wright, Yang, Ganesh, Sastry and Ma 2009"
 _FDDL_PAPER = "Yang, Zhang, Feng and Zhang 2011"
+_COPAR_PAPER = "Kong and Wang 2012"
 _LCKSVD_PAPER = "Jiang, Lin and Davis 2013"
 _LCKSVD_GRID = {"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)}
 
+# fmt: off
 _METHODS = (
     Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_DBDL_FIXED),
     Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_DBDL_FIXED),
     Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER),
     # The rows that DBDL's chains start from, its coders and its ridge regression, and no sweeps.
-    Method(
-        "DBDL unlearned",
-        RandomRowsClassifier,
-        settings={"n_members": 5, "initial_ratio": 1.5},
-        fixed=_ROWS_FIXED,
-        has_size=False,
-    ),
-    Method(
-        "CRC",
-        CRCClassifier,
-        "Zhang, Yang and Feng 2011",
-        grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},
-    ),
+    Method("DBDL unlearned", RandomRowsClassifier, "", {"n_members": 5, "initial_ratio": 1.5},
+           fixed=_ROWS_FIXED, has_size=False),
+    Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011",
+           grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}),
     Method("SRC", SRCClassifier, _SRC_PAPER, grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)}),
-    Method(
-        "SRC (OMP)", SRCClassifier, _SRC_PAPER, {"coder": "omp"}, {"n_nonzero": (5, 10, 30, 50, 80)}
-    ),
+    Method("SRC (OMP)", SRCClassifier, _SRC_PAPER, {"coder": "omp"},
+           grid={"n_nonzero": (5, 10, 30, 50, 80)}),
     Method("training rows", TrainingRowsClassifier, grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}),
     Method("random rows + ridge", RandomRowsClassifier, fixed=_ROWS_FIXED),
-    Method("bagged rows", RandomRowsClassifier, settings={"n_members": 5}, fixed=_ROWS_FIXED),
-    Method(
-        "LLC",
-        LLCClassifier,
-        "Wang, Yang, Yu, Lv, Huang and Gong 2010",
-        grid={"n_nonzero": (5, 10, 20, 40, 70, 120)},
-    ),
-    Method(
-        "DPL",
-        DPLClassifier,
-        "Gu, Zhang, Zuo and Feng 2014",
-        grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)},
-    ),
-    Method(
-        "DLSI",
-        DLSIClassifier,
-        "Ramirez, Sprechmann and Sapiro 2010",
-        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)},
-    ),
-    Method(
-        "FDDL",
-        FDDLClassifier,
-        _FDDL_PAPER,
-        grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)},
-    ),
-    Method(
-        "FDDL (local)",
-        FDDLClassifier,
-        _FDDL_PAPER,
-        {"decision": "local"},
-        {"mean_weight": (0.0, 0.005, 0.05)},
-    ),
-    Method(
-        "DL-COPAR",
-        CoparClassifier,
-        "Kong and Wang 2012",
-        grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)},
-    ),
-    Method(
-        "DL-COPAR (global)",
-        CoparClassifier,
-        "Kong and Wang 2012",
-        {"decision": "global", "test_penalty": 0.01},
-        {"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
-    ),
-    Method(
-        "LDL",
-        LDLClassifier,
-        "Yang, Dai, Shen and Van Gool 2014",
-        grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)},
-    ),
-    Method(
-        "K-SVD",
-        KSVDClassifier,
-        "Aharon, Elad and Bruckstein 2006",
-        grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)},
-    ),
-    Method(
-        "D-KSVD",
-        DKSVDClassifier,
-        "Zhang and Li 2010",
-        grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)},
-    ),
-    Method("LC-KSVD1", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 1}, _LCKSVD_GRID),
-    Method("LC-KSVD2", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 2}, _LCKSVD_GRID),
+    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, fixed=_ROWS_FIXED),
+    Method("LLC", LLCClassifier, "Wang, Yang, Yu, Lv, Huang and Gong 2010",
+           grid={"n_nonzero": (5, 10, 20, 40, 70, 120)}),
+    Method("DPL", DPLClassifier, "Gu, Zhang, Zuo and Feng 2014",
+           grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)}),
+    Method("DLSI", DLSIClassifier, "Ramirez, Sprechmann and Sapiro 2010",
+           grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)}),
+    Method("FDDL", FDDLClassifier, _FDDL_PAPER,
+           grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)}),
+    Method("FDDL (local)", FDDLClassifier, _FDDL_PAPER, {"decision": "local"},
+           grid={"mean_weight": (0.0, 0.005, 0.05)}),
+    Method("DL-COPAR", CoparClassifier, _COPAR_PAPER,
+           grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)}),
+    Method("DL-COPAR (global)", CoparClassifier, _COPAR_PAPER,
+           {"decision": "global", "test_penalty": 0.01},
+           grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)}),
+    Method("LDL", LDLClassifier, "Yang, Dai, Shen and Van Gool 2014",
+           grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)}),
+    Method("K-SVD", KSVDClassifier, "Aharon, Elad and Bruckstein 2006",
+           grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)}),
+    Method("D-KSVD", DKSVDClassifier, "Zhang and Li 2010",
+           grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)}),
+    Method("LC-KSVD1", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 1}, grid=_LCKSVD_GRID),
+    Method("LC-KSVD2", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 2}, grid=_LCKSVD_GRID),
     Method("ridge", RidgeClassifier, grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
     Method("linear SVM", LinearSVC, grid={"C": (0.1, 1.0, 10.0, 100.0, 1000.0)}),
-    Method(
-        "logistic", LogisticRegression, "", {"max_iter": 300}, {"C": (10.0, 100.0, 1000.0, 10000.0)}
-    ),
-    Method("1-NN", KNeighborsClassifier, settings={"n_neighbors": 1}),
+    Method("logistic", LogisticRegression, "", {"max_iter": 300},
+           grid={"C": (10.0, 100.0, 1000.0, 10000.0)}),
+    Method("1-NN", KNeighborsClassifier, "", {"n_neighbors": 1}),
 )
+# fmt: on
 
 
 def methods() -> dict[str, Method]:
     """Return all methods by name.
-
-    Returns
-    -------
-    methods : dict of str to Method
 
     Examples
     --------

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from class_atoms_problem import atoms_objective
 
-from dbdl.rivals._atoms import atoms_objective, choose_atoms, start_atoms, update_atoms
+from dbdl.rivals._atoms import choose_atoms, start_atoms, update_atoms
 from dbdl.rivals._base import Lesson
 
 BLOCKS = [slice(0, 3), slice(3, 7), slice(7, 8)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from class_atoms_problem import (
     assert_never_rises,
+    atoms_objective,
     learn,
     numerical_gradient,
     random_rows,
@@ -13,7 +14,6 @@ from class_atoms_problem import (
 )
 from sklearn.linear_model import Lasso
 
-from dbdl.rivals._atoms import atoms_objective
 from dbdl.rivals.copar import CoparClassifier, SharedCodes
 
 SETTINGS = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from class_atoms_problem import (
     assert_never_rises,
+    atoms_objective,
     lasso_slowly,
     learn,
     numerical_gradient,
@@ -11,7 +12,7 @@ from class_atoms_problem import (
     some_faces,
 )
 
-from dbdl.rivals._atoms import atoms_objective, start_atoms
+from dbdl.rivals._atoms import start_atoms
 from dbdl.rivals._base import Lesson
 from dbdl.rivals.fddl import FDDLClassifier, FisherCodes
 

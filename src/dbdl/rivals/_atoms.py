@@ -60,10 +60,6 @@ def update_atoms(
         Weight of all pairs of atoms in different blocks, or of each pair (not negative,
         symmetric). Weights within a block are ignored.
     n_passes : int, default=1
-
-    Returns
-    -------
-    atoms : ndarray of shape (n_atoms, n_features)
     """
     atoms = np.array(atoms, order="C")
     repel = bool(np.any(incoherence))
@@ -117,15 +113,6 @@ def _update_block(atoms: Array, gram: Array, pull: Array, floor: float) -> None:
             if weight != 0:
                 for f in range(atom.shape[0]):
                     other[f] -= weight * force[f]
-
-
-def atoms_objective(
-    atoms: Floats, gram: Floats, cross: Floats, blocks: Sequence[slice], incoherence: float = 0.0
-) -> float:
-    """Objective that `update_atoms` lowers, with one weight for all pairs."""
-    overlap = (atoms @ atoms.T).astype(np.float64)
-    value = 0.5 * np.vdot(gram, overlap) - np.sum(cross * atoms, dtype=np.float64)
-    return float(value + 0.5 * incoherence * pairwise_overlap(overlap, blocks))
 
 
 def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> float:

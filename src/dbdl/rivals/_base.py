@@ -27,6 +27,7 @@ from dbdl.draws import make_key
 from dbdl.estimators._rows import ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
+from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import (
@@ -47,23 +48,25 @@ Scores = NDArray[np.float64]
 #: The temperature is fitted on one part of this many, held out of a second fit.
 CALIBRATION_PARTS = 5
 
+#: Last section of the docstring of every rival.
+EXAMPLES = """
+Examples
+--------
+>>> from sklearn.datasets import load_digits
+>>> from {module} import {name}
+>>> X, y = load_digits(return_X_y=True)
+>>> model = {name}({arguments}).fit(X[::2], y[::2])
+>>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+True
+"""
+
 
 @dataclass(frozen=True)
 class Lesson:
-    """Labelled rows to learn from, and the seed and threads to learn with.
+    """Labelled rows to learn from, and the seed and threads to learn with."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    class_of_row : ndarray of shape (n_samples,)
-        Class numbers below ``n_classes``; every class has a row.
-    n_classes : int
-    seed : int
-    n_threads : int
-    """
-
-    X: Floats
-    class_of_row: Classes
+    X: Floats  # (n_samples, n_features)
+    class_of_row: Classes  # (n_samples,), numbers below n_classes; every class has a row
     n_classes: int
     seed: int = 0
     n_threads: int = 1
@@ -80,42 +83,42 @@ class Lesson:
         """Return the rows of each class."""
         return [self.X[self.class_of_row == c] for c in range(self.n_classes)]
 
+    def label_atoms(self, codes: csr_matrix, penalty: float) -> NDArray[np.float64]:
+        """Ridge regression of the labels on the codes of the rows, (n_atoms, n_classes)."""
+        return ridge_label_atoms(codes, self.class_of_row, self.n_classes, penalty)
+
 
 # ---------------------------------------------------------------------------------------- models
 
 
 class Model(Protocol):
-    """What a method learns.
-
-    Attributes
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-    objective : ndarray of shape (n_iterations,)
-        Objective after each iteration; empty for a method without iterations.
-    """
+    """The result of learning: atoms that score rows."""
 
     @property
-    def atoms(self) -> Floats: ...
+    def atoms(self) -> Floats:
+        """Atoms (n_atoms, n_features)."""
 
     @property
-    def objective(self) -> NDArray[np.float64]: ...
+    def objective(self) -> NDArray[np.float64]:
+        """Objective after each iteration; empty for a method without iterations."""
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Score rows (n_samples, n_classes): the higher, the more likely."""
 
 
+class UnlearnedModel(Record):
+    """A model that nothing was iterated for: its objective is empty."""
+
+    objective = np.empty(0)
+
+
 @dataclass(frozen=True)
-class RowsModel(Record):
+class RowsModel(UnlearnedModel):
     """Training rows as atoms."""
 
     atoms: Atoms
     class_of_atom: ClassOfAtom
     n_classes: NClasses
-
-    @property
-    def objective(self) -> NDArray[np.float64]:
-        """Empty: nothing is iterated."""
-        return np.empty(0)
 
     @cached_property
     def gram(self) -> Floats:
@@ -146,8 +149,7 @@ class LabelAtomsModel(Record):
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Codes times label atoms."""
-        scores: Scores = self.encode(X, n_threads) @ self.label_atoms
-        return scores
+        return self.encode(X, n_threads) @ self.label_atoms
 
 
 # ------------------------------------------------------------------------------------ classifiers
@@ -193,6 +195,14 @@ class RivalClassifier(RowParameters, ScoreClassifier):
     #: Told apart by class residuals: in few dimensions the atoms of every class span all rows.
     _needs_many_features: ClassVar[bool] = False
     _learned: ClassVar[tuple[str, ...]] = ("model_",)
+    #: Arguments in the example of the docstring; set by every method.
+    _example: ClassVar[str]
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if cls.__doc__ and "_example" in vars(cls):
+            names = {"module": cls.__module__, "name": cls.__name__, "arguments": cls._example}
+            cls.__doc__ += EXAMPLES.format(**names)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

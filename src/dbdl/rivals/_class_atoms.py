@@ -40,12 +40,20 @@ class ClassAtomsClassifier(RivalClassifier):
         Atoms that start from each class; a class with fewer rows gets as many as it has rows.
     n_iterations : int, default=15
         Rounds of updating atoms and codes.
+    penalty : float, default=0.005
+        Weight of the l1 norm of the codes, for rows of unit norm.
     start : {"rows", "pca"}, default="rows"
         First atoms: rows of the class at random, or its principal directions (not centred).
+
+    Attributes
+    ----------
+    atoms_, components_ : ndarray of shape (n_atoms, n_features)
+        Atoms of unit norm, class after class.
     """
 
     n_atoms_per_class: PositiveCount = 15
     n_iterations: AnyCount = 15
+    penalty: AnyWeight = 0.005
     start: Start = "rows"
 
     _needs_many_features = True
@@ -59,7 +67,7 @@ class DecidingClassifier(ClassAtomsClassifier):
     decision : {"global", "local"}, default="global"
         How a row gets its class, see above.
     test_penalty : float, default=0.005
-        :math:`\gamma`.
+        :math:`\gamma`, weight of the l1 norm of the codes of new rows.
     """
 
     decision: Decision = "global"

@@ -50,15 +50,9 @@ class FistaResult:
 
 
 def fista(
-    product: Product,
-    linear: Array,
-    start: Array,
-    penalty: float,
-    *,
-    lipschitz: float = 1.0,
-    n_iterations: int = 100,
-    tol: float = 1e-4,
-) -> FistaResult:
+    product: Product, linear: Array, start: Array, penalty: float, *, lipschitz: float = 1.0,
+    n_iterations: int = 100, tol: float = 1e-4,
+) -> FistaResult:  # fmt: skip
     """Minimise ``1/2 <codes, Q(codes)> - <codes, linear> + penalty ||codes||_1``.
 
     Parameters

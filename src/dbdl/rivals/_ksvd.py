@@ -48,61 +48,31 @@ NOTHING_LEFT = {"float64": 1e-20, "float32": 1e-10}
 
 @dataclass(frozen=True)
 class Learning:
-    """How a dictionary is learned.
+    """How a dictionary is learned: see `dbdl.rivals.ksvd.KSVDDictionary` for the words."""
 
-    Attributes
-    ----------
-    n_nonzero : int
-        Non-zeros of a code; clipped to the numbers of atoms and features.
-    n_iterations : int
-        Rounds of coding and updating, at least one.
-    update : {"approximate", "exact"}
-        How an atom and its coefficients are updated.
-    rule : {"orthogonal", "forward"}
-        Rule of matching pursuit.
-    least_use : float
-        Atoms used by less than this part of the mean number of uses are replaced; 0 replaces only
-        those that no row uses.
-    same_atom : float
-        Of two atoms with a larger absolute cosine the one less used is replaced; 1 keeps both.
-    """
-
-    n_nonzero: int
-    n_iterations: int
+    n_nonzero: int  # clipped to the numbers of atoms and features
+    n_iterations: int  # at least one
     update: Update = "approximate"
     rule: Selection = "orthogonal"
     least_use: float = LEAST_USE
     same_atom: float = SAME_ATOM
 
-    def code(
-        self, X: Floats, atoms: Floats, n_threads: int = 1, gram: Floats | None = None
-    ) -> csr_matrix:
+    def code(self, X: Floats, atoms: Floats, n_threads: int = 1) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows by matching pursuit."""
-        return code_rows(X, atoms, self.n_nonzero, self.rule, n_threads, gram)
+        return code_rows(X, atoms, self.n_nonzero, self.rule, n_threads)
 
 
 @dataclass(frozen=True)
 class KSVD:
-    """Atoms that K-SVD learned, and the codes of the rows.
+    """Atoms that K-SVD learned, and the codes of the rows."""
 
-    Attributes
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
-    codes : csr_matrix of shape (n_samples, n_atoms)
-        Codes as the last update of the atoms left them.
-    objective : ndarray of shape (n_iterations,)
-        Squared error after each iteration. Matching pursuit is greedy and replaced atoms start
-        anew, so it need not fall from one iteration to the next.
-    """
-
-    atoms: Floats
-    codes: csr_matrix
-    objective: NDArray[np.float64]
+    atoms: Floats  # (n_atoms, n_features), of unit norm
+    codes: csr_matrix  # (n_samples, n_atoms), as the last update of the atoms left them
+    objective: NDArray[np.float64]  # squared error after each iteration
 
 
 def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1) -> KSVD:
-    """Learn a dictionary from where ``atoms`` start.
+    """Learn a dictionary.
 
     Parameters
     ----------
@@ -112,7 +82,7 @@ def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1)
         Atoms to start from, of any norm but zero; see `dbdl.rivals._atoms.distinct_rows`.
     learning : Learning
     n_threads : int, default=1
-        Threads; any number gives the same bits.
+        Any number gives the same bits.
     """
     atoms = as_atoms(atoms.astype(X.dtype))
     update_atoms = update_exactly if learning.update == "exact" else update_approximately

@@ -172,8 +172,6 @@ class CoparClassifier(DecidingClassifier):
     n_shared_atoms : int, default=5
         At most as many as there are rows; 0 leaves the shared block out. They start at the
         principal directions of all rows.
-    penalty : float, default=0.001
-        :math:`\lambda`, for rows of unit norm.
     incoherence : float, default=0.001
         :math:`\eta`.
 
@@ -186,15 +184,6 @@ class CoparClassifier(DecidingClassifier):
     ----------
     S. Kong and D. Wang, "A dictionary learning approach for classification: separating the
     particularity and the commonality", ECCV 2012.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.copar import CoparClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = CoparClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     n_shared_atoms: AnyCount = 5
@@ -203,6 +192,8 @@ class CoparClassifier(DecidingClassifier):
     start: Start = "pca"
     decision: Decision = "local"
     test_penalty: AnyWeight = 0.001
+
+    _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> CoparModel:
         rng, X, rows = lesson.rng(), lesson.X, lesson.by_class()

@@ -53,19 +53,12 @@ class CRCClassifier(RowsClassifier):
     ----------
     L. Zhang, M. Yang and X. Feng, "Sparse representation or collaborative representation: which
     helps face recognition?", ICCV 2011.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.crc import CRCClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> bool(CRCClassifier(random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     penalty: PositiveWeight = 0.001
 
     _needs_many_features = True
+    _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> CRCModel:
         rows = lesson.X.astype(np.float64)

@@ -25,15 +25,10 @@ class JointKSVD(LabelledKSVD):
     """Base of the methods that learn atoms and label atoms together."""
 
     def _class_atoms(self, lesson: Lesson, learning: Learning) -> tuple[Floats, Classes]:
-        """K-SVD on the rows of each class alone, with at most half of its atoms for a row.
+        """K-SVD on the rows of each class alone; returns atoms and the class of each.
 
-        With all of them codes would not be sparse, and the atoms any basis of the span of the rows.
-
-        Returns
-        -------
-        atoms : ndarray of shape (n_atoms, n_features)
-            Class after class.
-        class_of_atom : ndarray of shape (n_atoms,)
+        A row uses at most half of the atoms of its class. With all of them, codes would not be
+        sparse, and the atoms would be any basis of the span of the rows.
         """
         rows = lesson.by_class()
 
@@ -48,33 +43,17 @@ class JointKSVD(LabelledKSVD):
         return np.vstack(atoms), np.repeat(np.arange(lesson.n_classes), [*map(len, atoms)])
 
     def _joint_model(
-        self,
-        lesson: Lesson,
-        atoms: Floats,
-        class_weight: NDArray[np.float64],
-        learning: Learning,
+        self, lesson: Lesson, atoms: Floats, class_weight: NDArray[np.float64], learning: Learning
     ) -> tuple[KSVDModel, NDArray[np.intp]]:
         """K-SVD on rows with their labels appended, and the label atoms that fall out of it.
 
-        Atoms of labels alone, which no row would choose, are left out.
-
-        Parameters
-        ----------
-        lesson : Lesson
-        atoms : ndarray of shape (n_atoms, n_features)
-            Atoms to start from, of unit norm; label atoms start at the ridge solution.
-        class_weight : ndarray of shape (n_classes,)
-            Weight of the squared error of each column of the labels.
-        learning : Learning
-
-        Returns
-        -------
-        model : KSVDModel
-        kept : ndarray of int
-            Numbers that its atoms had among those at the start.
+        ``atoms`` of unit norm are the start, their label atoms start at the ridge solution;
+        ``class_weight`` (n_classes,) weighs the squared error of each column of the labels. Atoms
+        of labels alone, which no row would choose, are left out: returns the numbers of those that
+        are kept, too.
         """
         X, root, n_threads = lesson.X, np.sqrt(class_weight), lesson.n_threads
-        label_atoms = self._label_atoms(lesson, learning.code(X, atoms, n_threads))
+        label_atoms = lesson.label_atoms(learning.code(X, atoms, n_threads), self.penalty)
         labels = one_hot(lesson.class_of_row, lesson.n_classes)
         rows = np.hstack([X, (labels * root).astype(X.dtype)])
         learned = learn_ksvd(rows, np.hstack([atoms, label_atoms * root]), learning, n_threads)
@@ -141,18 +120,11 @@ class DKSVDClassifier(JointKSVD):
     ----------
     Q. Zhang and B. Li, "Discriminative K-SVD for dictionary learning in face recognition", CVPR
     2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.dksvd import DKSVDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DKSVDClassifier(n_nonzero=10, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     label_weight: PositiveWeight = 0.001
+
+    _example = "n_nonzero=10, random_state=0"
 
     def _learn_from(self, lesson: Lesson, learning: Learning) -> KSVDModel:
         atoms, _ = self._class_atoms(lesson, learning)

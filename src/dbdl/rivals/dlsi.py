@@ -53,10 +53,8 @@ class ClassCodes:
         """Codes of the rows of each class over its atoms."""
 
         def of_class(c: int) -> Floats:
-            codes: Floats = lasso(
-                self.rows[c], atoms[self.blocks[c]], penalty=self.penalty
-            ).toarray()
-            return codes
+            own = atoms[self.blocks[c]]
+            return lasso(self.rows[c], own, penalty=self.penalty).toarray()
 
         return run_blocks(of_class, range(len(self.rows)), self.n_threads)
 
@@ -104,33 +102,21 @@ class DLSIClassifier(ClassAtomsClassifier):
     Parameters
     ----------
     penalty : float, default=0.001
-        :math:`\lambda`, in learning and in coding new rows, for rows of unit norm.
+        Weight of the l1 norm of the codes, in learning and for new rows of unit norm.
     incoherence : float, default=0.001
         :math:`\eta`.
-
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm, class after class.
 
     References
     ----------
     I. Ramirez, P. Sprechmann and G. Sapiro, "Classification and clustering via dictionary learning
     with structured incoherence and shared features", CVPR 2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.dlsi import DLSIClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DLSIClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     penalty: AnyWeight = 0.001
     incoherence: AnyWeight = 0.001
     start: Start = "pca"
+
+    _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> DLSIModel:
         atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng())

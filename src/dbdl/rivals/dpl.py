@@ -144,15 +144,6 @@ class DPLClassifier(RivalClassifier):
     ----------
     S. Gu, L. Zhang, W. Zuo and X. Feng, "Projective dictionary pair learning for pattern
     classification", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.dpl import DPLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DPLClassifier(calibrate=False, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     n_atoms_per_class: PositiveCount = 15
@@ -162,6 +153,7 @@ class DPLClassifier(RivalClassifier):
     n_iterations: PositiveCount = 20
 
     _needs_many_features = True
+    _example = "calibrate=False, random_state=0"
 
     def _learn(self, lesson: Lesson) -> DPLModel:
         rows, dtype = lesson.X.astype(np.float64), lesson.X.dtype

@@ -197,8 +197,6 @@ class FDDLClassifier(DecidingClassifier):
 
     Parameters
     ----------
-    penalty : float, default=0.005
-        :math:`\lambda_1`, for rows of unit norm.
     fisher : float, default=0.05
         :math:`\lambda_2`.
     start : {"rows", "pca"}, default="rows"
@@ -209,29 +207,16 @@ class FDDLClassifier(DecidingClassifier):
         :math:`w`; None is 0.5 for the global decision, and 0.005 for the local one, whose code
         would be held at the mean by more.
 
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm, class after class.
-
     References
     ----------
     M. Yang, L. Zhang, X. Feng and D. Zhang, "Fisher discrimination dictionary learning for sparse
     representation", ICCV 2011.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.fddl import FDDLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = FDDLClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    penalty: AnyWeight = 0.005
     fisher: AnyWeight = 0.05
     mean_weight: AnyWeight | None = None
+
+    _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> FDDLModel:
         rng = lesson.rng()

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
@@ -20,7 +20,6 @@ from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
 from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Atoms, Scope
 from dbdl.rivals._atoms import distinct_rows
@@ -50,11 +49,6 @@ class KSVDParameters(RowParameters):
         singular vectors. The approximate one is faster and learns as well.
     rule : {"orthogonal", "forward"}, default="orthogonal"
         Rule of matching pursuit, see `dbdl.coding.omp`.
-
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
     """
 
     n_nonzero: PositiveCount | None = None
@@ -98,9 +92,9 @@ class KSVDDictionary(
 
     .. math:: \min_{D, A} \|X - A D\|_F^2, \quad \|a_i\|_0 \le t, \quad \|d_k\| = 1
 
-    in turn: rows are coded by matching pursuit over the atoms; then each atom is updated together
-    with its coefficients. Atoms that hardly any row uses, or that nearly equal another, are
-    replaced by the worst-coded rows.
+    is solved in turns: rows are coded by matching pursuit over the atoms, then each atom is updated
+    together with its coefficients. Atoms that hardly any row uses, or that nearly equal another,
+    are replaced by the worst-coded rows.
 
     Parameters
     ----------
@@ -117,6 +111,8 @@ class KSVDDictionary(
 
     Attributes
     ----------
+    atoms_, components_ : ndarray of shape (n_atoms, n_features)
+        Atoms of unit norm.
     n_atoms_ : int
     n_nonzero_ : int
         Non-zeros of a code.
@@ -274,10 +270,6 @@ class LabelledKSVD(KSVDParameters, RivalClassifier):
     def _learn_from(self, lesson: Lesson, learning: Learning) -> KSVDModel:
         """Learn atoms and label atoms."""
 
-    def _label_atoms(self, lesson: Lesson, codes: csr_matrix) -> NDArray[np.float64]:
-        """Ridge regression of the labels on the codes, (n_atoms, n_classes)."""
-        return ridge_label_atoms(codes, lesson.class_of_row, lesson.n_classes, self.penalty)
-
 
 class KSVDClassifier(LabelledKSVD):
     r"""K-SVD without labels, then ridge regression of the labels on the codes.
@@ -309,22 +301,16 @@ class KSVDClassifier(LabelledKSVD):
     ----------
     M. Aharon, M. Elad and A. Bruckstein, "K-SVD: an algorithm for designing overcomplete
     dictionaries for sparse representation", IEEE Transactions on Signal Processing, 2006.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.ksvd import KSVDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = KSVDClassifier(n_nonzero=10, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
+
+    _example = "n_nonzero=10, random_state=0"
 
     def _learn_from(self, lesson: Lesson, learning: Learning) -> KSVDModel:
         rng, n_threads = lesson.rng(), lesson.n_threads
         start = [distinct_rows(own, self.n_atoms_per_class, rng) for own in lesson.by_class()]
         learned = learn_ksvd(lesson.X, np.vstack(start), learning, n_threads)
         atoms = learned.atoms
-        label_atoms = self._label_atoms(lesson, learning.code(lesson.X, atoms, n_threads))
+        codes = learning.code(lesson.X, atoms, n_threads)
+        label_atoms = lesson.label_atoms(codes, self.penalty)
         n_nonzero = min(learning.n_nonzero, *atoms.shape)
         return KSVDModel(atoms, label_atoms, learned.objective, n_nonzero, learning.rule)

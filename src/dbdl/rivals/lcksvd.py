@@ -30,18 +30,10 @@ Variant = Literal[1, 2]
 
 @dataclass(frozen=True)
 class LCKSVDModel(KSVDModel):
-    """As `KSVDModel`, and the transform to label-consistent codes.
+    """As `KSVDModel`, and the transform to label-consistent codes."""
 
-    Attributes
-    ----------
-    joint_label_atoms : ndarray of shape (n_atoms, n_classes)
-        Label atoms as learned together with the atoms: the ``label_atoms`` of variant 2.
-    class_of_atom : ndarray of shape (n_atoms,)
-        Class to which each atom is assigned.
-    """
-
-    joint_label_atoms: LabelAtoms
-    class_of_atom: ClassOfAtom
+    joint_label_atoms: LabelAtoms  # as learned with the atoms: the label_atoms of variant 2
+    class_of_atom: ClassOfAtom  # to which each atom is assigned
 
     @property
     def consistency_atoms(self) -> NDArray[np.float64]:
@@ -106,20 +98,13 @@ class LCKSVDClassifier(JointKSVD):
 
     I. Kviatkovsky, M. Gabel, E. Rivlin and I. Shimshoni, "On the equivalence of the LC-KSVD and the
     D-KSVD algorithms", IEEE Transactions on Pattern Analysis and Machine Intelligence, 2017.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.lcksvd import LCKSVDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = LCKSVDClassifier(n_nonzero=10, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     variant: Variant = 2
     consistency_weight: PositiveWeight = 0.0001
     label_weight: AnyWeight = 0.0001
+
+    _example = "n_nonzero=10, random_state=0"
 
     def _learn_from(self, lesson: Lesson, learning: Learning) -> LCKSVDModel:
         atoms, class_of_atom = self._class_atoms(lesson, learning)
@@ -131,7 +116,8 @@ class LCKSVDClassifier(JointKSVD):
         joint, kept = self._joint_model(lesson, atoms, weight, learning)
         label_atoms = joint.label_atoms
         if self.variant == 1:
-            label_atoms = self._label_atoms(lesson, joint.encode(lesson.X, lesson.n_threads))
+            codes = joint.encode(lesson.X, lesson.n_threads)
+            label_atoms = lesson.label_atoms(codes, self.penalty)
         return LCKSVDModel(
             joint.atoms, label_atoms, joint.objective, joint.n_nonzero, joint.rule,
             joint.label_atoms, class_of_atom[kept],

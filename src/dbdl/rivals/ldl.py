@@ -223,8 +223,6 @@ class LDLClassifier(DecidingClassifier):
 
     Parameters
     ----------
-    penalty : float, default=0.005
-        :math:`\lambda_1`, for rows of unit norm.
     scatter : float, default=0.005
         :math:`\lambda_2`.
     incoherence : float, default=0.0001
@@ -243,22 +241,14 @@ class LDLClassifier(DecidingClassifier):
     ----------
     M. Yang, D. Dai, L. Shen and L. Van Gool, "Latent dictionary learning for sparse
     representation based classification", CVPR 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.ldl import LDLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = LDLClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    penalty: AnyWeight = 0.005
     scatter: AnyWeight = 0.005
     incoherence: AnyWeight = 0.0001
     other_weight: AnyWeight = 0.01
     mean_weight: AnyWeight = 0.005
+
+    _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> LDLModel:
         atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng())

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from dbdl._threads import run_blocks
 from dbdl.coding.llc import llc
-from dbdl.learn.labels import one_hot, ridge_label_atoms
+from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Positive
 from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier
@@ -37,14 +37,9 @@ def k_means(
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Lloyd's algorithm from centres drawn far apart (k-means++).
 
-    The loop ends once no row changes its centre. Not scikit-learn's `KMeans`, whose threads add up
-    in any order, so that its bits differ from run to run, and which keeps no trace.
-
-    Returns
-    -------
-    centres : ndarray of shape (n_centres, n_features)
-    objective : list of float
-        Sum of squared distances of the rows to their centres, after each iteration.
+    Returns the centres, and the sum of squared distances of the rows to them after each iteration;
+    the loop ends once no row changes its centre. Scikit-learn's `KMeans` keeps no such trace, and
+    its threads add up in any order, so that its bits may differ from run to run.
     """
     centres = rows[_far_apart(rows, n_centres, rng)]
     squares = np.einsum("ij,ij->i", rows, rows)
@@ -149,15 +144,6 @@ class LLCClassifier(RivalClassifier):
     ----------
     J. Wang, J. Yang, K. Yu, F. Lv, T. Huang and Y. Gong, "Locality-constrained linear coding for
     image classification", CVPR 2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.llc import LLCClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = LLCClassifier(n_nonzero=20, calibrate=False, random_state=0)
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
-    True
     """
 
     n_atoms_per_class: PositiveCount = 15
@@ -167,10 +153,12 @@ class LLCClassifier(RivalClassifier):
     penalty: PositiveWeight = 0.1
     n_iterations: PositiveCount = 30
 
+    _example = "n_nonzero=20, calibrate=False, random_state=0"
+
     def _learn(self, lesson: Lesson) -> LLCModel:
         atoms, objective = learn_codebook(
             lesson, self.n_atoms_per_class, self.codebook, self.n_iterations
         )
         codes = llc(lesson.X, atoms, self.n_nonzero, self.locality, n_threads=lesson.n_threads)
-        label_atoms = ridge_label_atoms(codes, lesson.class_of_row, lesson.n_classes, self.penalty)
+        label_atoms = lesson.label_atoms(codes, self.penalty)
         return LLCModel(atoms, label_atoms, objective, self.n_nonzero, self.locality)

@@ -151,15 +151,6 @@ class SRCClassifier(RowsClassifier):
     ----------
     J. Wright, A. Y. Yang, A. Ganesh, S. S. Sastry and Y. Ma, "Robust face recognition via sparse
     representation", IEEE Trans. Pattern Analysis and Machine Intelligence 31, 2009.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.src import SRCClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = SRCClassifier(tolerance=0.2, calibrate=False).fit(X[::4], y[::4])
-    >>> bool(model.score(X[1::4], y[1::4]) > 0.9)
-    True
     """
 
     coder: SparseCoder = "lasso"
@@ -167,6 +158,7 @@ class SRCClassifier(RowsClassifier):
     n_nonzero: PositiveCount = 30
 
     _needs_many_features = True
+    _example = "tolerance=0.2, calibrate=False"
 
     def _learn(self, lesson: Lesson) -> SRCModel:
         model = SRCModel(

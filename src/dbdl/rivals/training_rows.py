@@ -25,11 +25,10 @@ from dbdl.learn.held_out import (
     lengths_for,
     stratified_folds,
 )
-from dbdl.learn.labels import one_hot, ridge_label_atoms
-from dbdl.model.record import Record
+from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, reals, whole
-from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
+from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
 from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Rows = NDArray[np.int64]
@@ -54,9 +53,7 @@ class TrainingRowsModel(RowsModel):
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Sum of the coefficients over each class's rows."""
         (codes,) = encode_rows(X, self.atoms, self.gram, [self.coder], NumbaBackend(n_threads))
-        codes = codes.astype(np.float64)
-        scores: Scores = codes @ one_hot(self.class_of_atom, self.n_classes)
-        return scores
+        return codes.astype(np.float64) @ one_hot(self.class_of_atom, self.n_classes)
 
 
 class TrainingRowsClassifier(RowsClassifier):
@@ -82,19 +79,12 @@ class TrainingRowsClassifier(RowsClassifier):
     N. Akhtar, F. Shafait and A. Mian, "Discriminative Bayesian dictionary learning for
     classification", IEEE Trans. Pattern Analysis and Machine Intelligence 38, 2016: the dictionary
     before its first sweep.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.training_rows import TrainingRowsClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = TrainingRowsClassifier(n_nonzero=5, calibrate=False).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
-    True
     """
 
     n_nonzero: PositiveCount = 50
     rule: Selection = "orthogonal"
+
+    _example = "n_nonzero=5, calibrate=False"
 
     def _learn(self, lesson: Lesson) -> TrainingRowsModel:
         coder = Coder(self.rule, self.n_nonzero)
@@ -109,12 +99,8 @@ class TrainingRowsClassifier(RowsClassifier):
 class Draw:
     """How a member draws its rows.
 
-    Attributes
-    ----------
-    n_atoms_per_class : int
-        Rows of each class, without replacement; a class with fewer gives all of its own.
-    ratio : float, optional
-        Instead: this many rows for each row of the class, with replacement, copies dropped.
+    Either ``n_atoms_per_class`` rows of each class, without replacement (a class with fewer gives
+    all of its own), or ``ratio`` rows for each row of a class, with replacement, copies dropped.
     """
 
     n_atoms_per_class: int
@@ -139,7 +125,7 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class RandomRowsModel(Record):
+class RandomRowsModel(UnlearnedModel):
     """Sets of training rows, each with its label atoms."""
 
     atoms: Atoms  # rows that any member uses
@@ -147,11 +133,6 @@ class RandomRowsModel(Record):
     label_atoms: tuple[Annotated[NDArray[np.float64], reals("n_own", "n_classes")], ...]
     coder: Coder
     held_out: HeldOutChoice | None
-
-    @property
-    def objective(self) -> NDArray[np.float64]:
-        """Empty: nothing is iterated."""
-        return np.empty(0)
 
     def faults(self) -> Iterator[str]:
         """Say where members, by the numbers of their atoms, do not have label atoms."""
@@ -181,18 +162,17 @@ def choose_coder(
 
     def score(task: tuple[int, Fold]) -> list[Scores]:
         number, fold = task
-        own, own_classes = X[fold.learn], class_of_row[fold.learn]
-        smaller = draw.for_a_part(len(own) / len(X))
+        own = lesson.of_rows(fold.learn)
+        smaller = draw.for_a_part(len(own.X) / len(X))
         total = [np.zeros((len(fold.held_out), n_classes)) for _ in coders]
         for member in range(n_members):
             rng = lesson.rng(number, member)
-            atoms = np.ascontiguousarray(own[smaller.rows(rng, own_classes, n_classes)])
+            atoms = np.ascontiguousarray(own.X[smaller.rows(rng, own.class_of_row, n_classes)])
             gram = gram_matrix(atoms)
-            old = encode_rows(own, atoms, gram, coders, NumbaBackend())
+            old = encode_rows(own.X, atoms, gram, coders, NumbaBackend())
             new = encode_rows(X[fold.held_out], atoms, gram, coders, NumbaBackend())
             for scores, training, codes in zip(total, old, new, strict=True):
-                label_atoms = ridge_label_atoms(training, own_classes, n_classes, penalty)
-                scores += codes.astype(np.float64) @ label_atoms
+                scores += codes.astype(np.float64) @ own.label_atoms(training, penalty)
         return total
 
     parts = run_blocks(score, list(enumerate(folds)), lesson.n_threads)
@@ -248,15 +228,6 @@ class RandomRowsClassifier(RowsClassifier):
     ----------
     L. Breiman, "Bagging predictors", Machine Learning 24, 1996, for the average over members; the
     rest is the start of DBDL (Akhtar, Shafait and Mian 2016) without its sweeps.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.training_rows import RandomRowsClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = RandomRowsClassifier(n_nonzero=5, calibrate=False, random_state=0)
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
     n_atoms_per_class: PositiveCount = 15
@@ -265,6 +236,8 @@ class RandomRowsClassifier(RowsClassifier):
     n_nonzero: PositiveCount | Literal["auto"] = "auto"
     coder: Rule | Literal["auto"] = "auto"
     penalty: PositiveWeight = 0.1
+
+    _example = "n_nonzero=5, calibrate=False, random_state=0"
 
     def _coders(self, n_features: int) -> list[Coder]:
         rules = SELECTIONS if self.coder == "auto" else (self.coder,)
@@ -285,7 +258,7 @@ class RandomRowsClassifier(RowsClassifier):
         def fit(rows: Rows) -> NDArray[np.float64]:
             atoms = np.ascontiguousarray(X[rows])
             (codes,) = encode_rows(X, atoms, None, [coder], NumbaBackend())
-            return ridge_label_atoms(codes, class_of_row, n_classes, self.penalty)
+            return lesson.label_atoms(codes, self.penalty)
 
         label_atoms = run_blocks(fit, sets, lesson.n_threads)
         used = np.unique(np.concatenate(sets))
