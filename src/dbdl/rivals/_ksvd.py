@@ -38,7 +38,7 @@ Array = NDArray[Any]
 #: Atoms used by less than this part of the mean number of uses are replaced, and one of two whose
 #: absolute cosine is larger than this. In 20 planted problems (50 atoms of dimension 20, 1500 rows
 #: of 3 non-zeros, 80 iterations) 98 % to 100 % of the atoms were found; with 0.1 and 0.99, 86 % to
-#: 100 % in 12 of them: an atom got stuck between two true ones, while another had hardly a row.
+#: 100 % in 12 of them: an atom got stuck between two true ones, while another was hardly used.
 LEAST_USE = 0.25
 SAME_ATOM = 0.95
 
@@ -48,7 +48,7 @@ NOTHING_LEFT = {"float64": 1e-20, "float32": 1e-10}
 
 @dataclass(frozen=True)
 class Learning:
-    """How a dictionary is learned: see `dbdl.rivals.ksvd.KSVDDictionary` for the words."""
+    """How a dictionary is learned; `dbdl.rivals.ksvd.KSVDDictionary` explains the fields."""
 
     n_nonzero: int  # clipped to the numbers of atoms and features
     n_iterations: int  # at least one

@@ -142,7 +142,7 @@ class CoparClassifier(DecidingClassifier):
 
     The atoms :math:`D` of unit norm are blocks :math:`D_c` of classes and a block :math:`D_0` that
     all classes share. The codes :math:`A_c` of the rows :math:`X_c` of class :math:`c`, with parts
-    :math:`A_c^j` over block :math:`j`, should do it with their own and the shared atoms:
+    :math:`A_c^j` over block :math:`j`, should use their own and the shared atoms:
 
     .. math::
 
@@ -152,8 +152,8 @@ class CoparClassifier(DecidingClassifier):
 
     where the last sums go over all blocks, the shared one too.
 
-    Atoms and codes take turns: the codes by FISTA, the atoms one by one on the sphere, the
-    incoherence by a bound that touches it at the old atom. The objective never rises.
+    Atoms and codes are updated in turn: the codes by FISTA, the atoms one by one on the sphere,
+    their incoherence by a bound that touches it at the old atom. The objective never rises.
 
     A row :math:`x` belongs to the class with the least
 

@@ -42,7 +42,7 @@ class CRCClassifier(RowsClassifier):
     and belongs to the class with the least :math:`\|x - \alpha_c D_c\| / \|\alpha_c\|`, where
     :math:`\alpha_c` is the part of the code over the rows :math:`D_c` of the class.
 
-    Not among the methods of the DBDL paper: an honest table needs it, since it takes milliseconds.
+    Not among the methods of the DBDL paper, but worth comparing with: it takes milliseconds.
 
     Parameters
     ----------

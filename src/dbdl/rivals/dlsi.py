@@ -89,9 +89,9 @@ class DLSIClassifier(ClassAtomsClassifier):
         \min_{D, A} \sum_c \tfrac12 \|X_c - A_c D_c\|_F^2 + \lambda \|A_c\|_1
         + \tfrac{\eta}{2} \sum_c \sum_{j \ne c} \|D_c D_j^T\|_F^2
 
-    which is half the problem of the paper with half its :math:`\lambda`. Codes and atoms take
-    turns: the codes are lasso solutions, the atoms are updated one by one on the sphere, the
-    incoherence by a bound that touches it at the old atom, so that the objective never rises.
+    which is half the problem of the paper with half its :math:`\lambda`. Codes and atoms are
+    updated in turn: the codes are lasso solutions, the atoms change one by one on the sphere, their
+    incoherence by a bound that touches it at the old atom. The objective never rises.
 
     A row :math:`x` belongs to the class with the least
     :math:`\min_a \tfrac12 \|x - a D_c\|^2 + \lambda \|a\|_1`.

@@ -115,11 +115,11 @@ class DPLClassifier(RivalClassifier):
 
     :math:`A_c`, :math:`P_c` and :math:`D_c` are updated in turn, all in closed form: two linear
     systems, and two passes over the atoms, each at its minimum given the others (where the authors
-    use alternating directions). So the objective never rises. A row belongs to the class
-    with the least :math:`\|x - x P_c D_c\|`.
+    use alternating directions). So the objective never rises. A row belongs to the class with the
+    least :math:`\|x - x P_c D_c\|`.
 
-    Not among the methods of the DBDL paper: an honest table needs it, since it is fast both to
-    learn and to use. The default weights, for rows of unit norm, are meant to be those its authors
+    Not among the methods of the DBDL paper, but worth comparing with: it is fast both to learn and
+    to use. The default weights, for rows of unit norm, are meant to be those its authors
     use for faces; they were not checked against their code.
 
     Parameters

@@ -168,7 +168,7 @@ class FDDLClassifier(DecidingClassifier):
 
     The atoms :math:`D` of unit norm are blocks :math:`D_c` of classes. The codes :math:`A_c` of
     the rows :math:`X_c` of class :math:`c`, with parts :math:`A_c^j` over the atoms of class
-    :math:`j`, should do it with their own atoms alone, and lie close together:
+    :math:`j`, should use the atoms of their own class alone, and lie close together:
 
     .. math::
 
@@ -179,7 +179,7 @@ class FDDLClassifier(DecidingClassifier):
     with :math:`S_W` the scatter of the codes around the means of their classes and :math:`S_B`
     that of the class means around the mean of all, weighted by the sizes of the classes.
 
-    Atoms and codes take turns. The atoms are updated one by one, each exactly. The codes of all
+    Atoms and codes are updated in turn: the atoms one by one, each exactly. The codes of all
     classes are found together by FISTA: the problem is jointly convex in them, so there is no need
     to go class by class as the paper does. The objective never rises.
 

@@ -29,7 +29,7 @@ from dbdl.rivals._parameters import PositiveCount, PositiveWeight, RowParameters
 
 #: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
 #: (504 features), but at most this part of the features. In few dimensions 30 would code anything;
-#: the part was looked at on the digits of tests/rivals/test_every_method.py, test rows and all.
+#: the part was chosen on the digits of tests/rivals/test_every_method.py, test rows included.
 N_NONZERO = 30
 MOST_OF_FEATURES = 0.25
 
@@ -64,7 +64,7 @@ class KSVDParameters(RowParameters):
 
 
 def warn_if_clipped(n_nonzero: int | None, n_atoms: int, n_features: int) -> None:
-    """Say so where more non-zeros were asked for than there are atoms or features."""
+    """Warn where more non-zeros were asked for than there are atoms or features."""
     most = min(n_atoms, n_features)
     if n_nonzero is not None and n_nonzero > most:
         warnings.warn(
@@ -171,7 +171,7 @@ class KSVDDictionary(
         return self
 
     def _publish(self, atoms: Floats) -> None:
-        """Set what follows from the atoms."""
+        """Set the attributes that follow from the atoms."""
         self.atoms_ = self.components_ = atoms
         self.n_atoms_ = self._n_features_out = len(atoms)
 
@@ -239,8 +239,8 @@ class LabelledKSVD(KSVDParameters, RivalClassifier):
     """Base of K-SVD with labels and its offspring.
 
     Only atoms that no row uses or that are nearly equal are replaced: an atom of few rows may be
-    what tells a small class apart. On YaleB, labels appended, atoms replaced as eagerly as a
-    dictionary of its own wants it cost 3 points on held-out rows.
+    what tells a small class apart. On YaleB with labels appended, replacing atoms as eagerly as
+    `KSVDDictionary` does cost 3 points on held-out rows.
 
     Parameters
     ----------

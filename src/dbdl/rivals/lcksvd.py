@@ -81,15 +81,15 @@ class LCKSVDClassifier(JointKSVD):
     consistency_weight : float, default=0.0001
         :math:`\upsilon`.
     label_weight : float, default=0.0001
-        :math:`\kappa`; not used by variant 1. Neither weight was chosen by a rule: both were looked
-        at on the digits of the package's own tests, test rows and all.
+        :math:`\kappa`; not used by variant 1. The defaults of both weights were chosen by hand on
+        the digits of the package's own tests, test rows included.
     penalty : float, default=0.1
         Of the ridge regressions, for rows of unit norm.
 
     Attributes
     ----------
     model_ : LCKSVDModel
-        Among others with ``label_atoms`` (W) and ``consistency_atoms`` (T).
+        Holds, among others, ``label_atoms`` (W) and ``consistency_atoms`` (T).
 
     References
     ----------

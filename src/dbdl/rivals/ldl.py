@@ -198,7 +198,7 @@ class LDLClassifier(DecidingClassifier):
         \text{subject to}\quad w_{ck} \ge 0, \quad \sum_k w_{ck} = \delta_c
 
     with :math:`M_c` the mean code of the class in every row. Weights (projected gradient), atoms
-    (one by one, on the sphere) and codes (FISTA) take turns, and the objective never rises.
+    (one by one, on the sphere) and codes (FISTA) are updated in turn. The objective never rises.
 
     A row :math:`x` belongs to the class with the least
 
@@ -207,7 +207,7 @@ class LDLClassifier(DecidingClassifier):
     - ``decision="global"``: :math:`\|x - a \operatorname{diag}(w_c) D\|^2` with the code
       :math:`a = \arg\min_a \|x - a D\|^2 + \gamma \|a\|_1`.
 
-    **From the paper**, whose abstract is all of it that we had: atoms are learned together with
+    **From the paper**, of which only the abstract was available: atoms are learned together with
     latent vectors that tie each atom to the classes, :math:`w`; the codes of a class should
     scatter little, the term of :math:`\lambda_2`; atoms should be incoherent by how much different
     classes use them, that of :math:`\lambda_3`; and the classifier uses the weights.
@@ -235,7 +235,7 @@ class LDLClassifier(DecidingClassifier):
     Attributes
     ----------
     model_ : LDLModel
-        Among others with the ``weights`` of the classes.
+        Holds, among others, the ``weights`` of the classes.
 
     References
     ----------

@@ -130,7 +130,7 @@ class SRCClassifier(RowsClassifier):
     :math:`\|x - \alpha_c D_c\|_2`, where :math:`\alpha_c` is the part of the code over the rows
     :math:`D_c` of the class.
 
-    Learning is keeping the rows and their Gram matrix; the cost is at test time, where all queries
+    Learning only stores the rows and their Gram matrix. The cost is at test time, where all queries
     share that matrix.
 
     The DBDL paper (section 5) sets :math:`\varepsilon` to 0.05 on Extended YaleB and to 1e-6 on AR,
@@ -142,6 +142,7 @@ class SRCClassifier(RowsClassifier):
     Parameters
     ----------
     coder : {"lasso", "omp"}, default="lasso"
+        How a row is coded, see above.
     tolerance : float, default=0.05
         :math:`\varepsilon`, a norm; for the lasso.
     n_nonzero : int, default=30

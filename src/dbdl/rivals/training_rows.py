@@ -193,8 +193,8 @@ class RandomRowsClassifier(RowsClassifier):
     :math:`\alpha W`, averaged over the members. The number of non-zeros and the rule of matching
     pursuit are chosen on held-out training rows, in the way of `DBDLClassifier`.
 
-    The honest twin of a learned dictionary of the same size, and with several members of DBDL's
-    ensemble: a gain against it comes from learning, not from size, coding or averaging. With
+    The fair comparison for a learned dictionary of the same size, and with several members for
+    DBDL's ensemble: a gain against it comes from learning, not from size, coding or averaging. With
     ``initial_ratio=1.5`` the members are the dictionaries from which the chains of the DBDL paper
     start.
 
