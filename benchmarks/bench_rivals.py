@@ -40,7 +40,8 @@ from benchmarks.problems import Split, splits
 from dbdl._threads import single_threaded_blas
 from dbdl.experiments.spec import load_table
 from dbdl.experiments.warm import in_words, warm_up
-from dbdl.learn.ksvd import distinct_rows, learn_ksvd
+from dbdl.rivals._atoms import distinct_rows
+from dbdl.rivals._ksvd import Learning, learn_ksvd
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -161,9 +162,10 @@ def compare_ksvd(X: Floats, n_atoms: int, n_nonzero: int, n_iterations: int) -> 
     n_atoms = len(start)
 
     def ours(update: Any = "approximate") -> None:
-        learn_ksvd(X, start, n_nonzero, n_iterations, update, least_use=0.0, same_atom=1.0)
+        settings = Learning(n_nonzero, n_iterations, update, least_use=0.0, same_atom=1.0)
+        learn_ksvd(X, start, settings)
 
-    learn_ksvd(X, start, n_nonzero, 1)  # compiles, where that is still to be done
+    learn_ksvd(X, start, Learning(n_nonzero, 1))  # compiles, where that is still to be done
     with single_threaded_blas():
         seconds = {
             "ours, approximate": timed(ours),

@@ -296,8 +296,8 @@ MUTANTS = (
     mutant(
         "rivals-calibrated-on-seen-rows",
         "rivals/_base.py",
-        "learn(X[fold.learn], class_of_row[fold.learn])",
-        "learn(X, class_of_row)",
+        "learn(lesson.of_rows(fold.learn))",
+        "learn(lesson)",
         "rivals/test_base.py",
     ),
     mutant(

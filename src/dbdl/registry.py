@@ -30,217 +30,115 @@ from dbdl.rivals.llc import LLCClassifier
 from dbdl.rivals.src import SRCClassifier
 from dbdl.rivals.training_rows import RandomRowsClassifier, TrainingRowsClassifier
 
+#: Names of the parameter that sets the number of atoms: in all, or of each class.
+_SIZES = ("n_initial_atoms", "n_atoms_per_class")
+
 
 @dataclass(frozen=True)
 class Method:
     """A classifier under the name that tables print.
 
+    Called with parameters, it gives a fresh estimator.
+
     Attributes
     ----------
     name : str
     make : callable
-        The class, or a function that makes one; called with parameters it gives a fresh estimator.
+        The class, or a function that makes an estimator.
     paper : str
         Where the method comes from.
     settings : mapping
         Parameters that define the method under this name.
     grid : mapping of str to tuple
         Settings worth trying: chosen by cross-validation on training rows where none are given.
-    size : str, optional
-        Name of the parameter that sets the number of atoms, ``n_atoms`` in all or
-        ``n_atoms_per_class``; None where the size cannot be set.
     fixed : mapping
         Values for parameters that the method would otherwise choose by itself inside `fit`, on
         held-out training rows: used where no method may choose anything.
+    has_size : bool
+        Whether the number of atoms can be set, where there is a parameter for it.
     """
 
     name: str
     make: Callable[..., ClassifierMixin]
-    paper: str
+    paper: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    size: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    has_size: bool = True
 
     def __call__(self, **settings: Any) -> ClassifierMixin:
         """Return a fresh estimator; parameters given win over those of the method."""
         return self.make(**{**self.settings, **settings})
 
+    @property
+    def size(self) -> str | None:
+        """Name of the parameter that sets the number of atoms; None where it cannot be set."""
+        parameters = self().get_params() if self.has_size else {}
+        return next((name for name in _SIZES if name in parameters), None)
 
-#: A coder that nobody chose: as many non-zeros as the first codes of a chain have, and the rule
-#: that random rows fall back on where no row can be held out.
-_TEN_FORWARD = {"n_nonzero": 10, "selection": "forward"}
 
+# Coders that nobody chose: as many non-zeros as the first codes of a chain have, and the rule that
+# random rows fall back on where no row can be held out.
+_DBDL_FIXED = {"n_nonzero": 10, "selection": "forward", "path_average": False}
+_ROWS_FIXED = {"n_nonzero": 10, "coder": "forward"}
+
+_DBDL_PAPER = "Akhtar, Shafait and Mian 2016"
+_SRC_PAPER = "Wright, Yang, Ganesh, Sastry and Ma 2009"
+_FDDL_PAPER = "Yang, Zhang, Feng and Zhang 2011"
+_COPAR_PAPER = "Kong and Wang 2012"
+_LCKSVD_PAPER = "Jiang, Lin and Davis 2013"
+_LCKSVD_GRID = {"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)}
+
+# fmt: off
 _METHODS = (
-    Method(
-        "DBDL",
-        DBDLClassifier,
-        "Akhtar, Shafait and Mian 2016",
-        size="n_initial_atoms",
-        fixed={**_TEN_FORWARD, "path_average": False},
-    ),
-    Method(
-        "DBDL 1 chain",
-        DBDLClassifier,
-        "Akhtar, Shafait and Mian 2016",
-        {"n_chains": 1},
-        size="n_initial_atoms",
-        fixed={**_TEN_FORWARD, "path_average": False},
-    ),
-    Method(
-        "DBDL (paper)",
-        DBDLClassifier.paper,
-        "Akhtar, Shafait and Mian 2016",
-        size="n_initial_atoms",
-    ),
+    Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_DBDL_FIXED),
+    Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_DBDL_FIXED),
+    Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER),
     # The rows that DBDL's chains start from, its coders and its ridge regression, and no sweeps.
-    Method(
-        "DBDL unlearned",
-        RandomRowsClassifier,
-        "",
-        {"n_members": 5, "initial_ratio": 1.5},
-        fixed=_TEN_FORWARD,
-    ),
-    Method(
-        "CRC",
-        CRCClassifier,
-        "Zhang, Yang and Feng 2011",
-        grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},
-    ),
-    Method(
-        "SRC",
-        SRCClassifier,
-        "Wright, Yang, Ganesh, Sastry and Ma 2009",
-        grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)},
-    ),
-    Method(
-        "SRC (OMP)",
-        SRCClassifier,
-        "Wright, Yang, Ganesh, Sastry and Ma 2009",
-        {"coder": "omp"},
-        grid={"n_nonzero": (5, 10, 30, 50, 80)},
-    ),
-    Method(
-        "training rows", TrainingRowsClassifier, "", grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}
-    ),
-    Method(
-        "random rows + ridge",
-        RandomRowsClassifier,
-        "",
-        size="n_atoms_per_class",
-        fixed=_TEN_FORWARD,
-    ),
-    Method(
-        "bagged rows",
-        RandomRowsClassifier,
-        "",
-        {"n_members": 5},
-        size="n_atoms_per_class",
-        fixed=_TEN_FORWARD,
-    ),
-    Method(
-        "LLC",
-        LLCClassifier,
-        "Wang, Yang, Yu, Lv, Huang and Gong 2010",
-        grid={"n_nonzero": (5, 10, 20, 40, 70, 120)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "DPL",
-        DPLClassifier,
-        "Gu, Zhang, Zuo and Feng 2014",
-        grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "DLSI",
-        DLSIClassifier,
-        "Ramirez, Sprechmann and Sapiro 2010",
-        grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "FDDL",
-        FDDLClassifier,
-        "Yang, Zhang, Feng and Zhang 2011",
-        grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "FDDL (local)",
-        FDDLClassifier,
-        "Yang, Zhang, Feng and Zhang 2011",
-        {"rule": "local"},
-        grid={"mean_weight": (0.0, 0.005, 0.05)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "DL-COPAR",
-        CoparClassifier,
-        "Kong and Wang 2012",
-        grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "DL-COPAR (global)",
-        CoparClassifier,
-        "Kong and Wang 2012",
-        {"rule": "global", "test_penalty": 0.01},
-        grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "LDL",
-        LDLClassifier,
-        "Yang, Dai, Shen and Van Gool 2014",
-        grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "K-SVD",
-        KSVDClassifier,
-        "Aharon, Elad and Bruckstein 2006",
-        grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "D-KSVD",
-        DKSVDClassifier,
-        "Zhang and Li 2010",
-        grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "LC-KSVD1",
-        LCKSVDClassifier,
-        "Jiang, Lin and Davis 2013",
-        {"variant": 1},
-        grid={"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)},
-        size="n_atoms_per_class",
-    ),
-    Method(
-        "LC-KSVD2",
-        LCKSVDClassifier,
-        "Jiang, Lin and Davis 2013",
-        {"variant": 2},
-        grid={"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)},
-        size="n_atoms_per_class",
-    ),
-    Method("ridge", RidgeClassifier, "", grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
-    Method("linear SVM", LinearSVC, "", grid={"C": (0.1, 1.0, 10.0, 100.0, 1000.0)}),
-    Method(
-        "logistic", LogisticRegression, "", {"max_iter": 300}, {"C": (10.0, 100.0, 1000.0, 10000.0)}
-    ),
+    Method("DBDL unlearned", RandomRowsClassifier, "", {"n_members": 5, "initial_ratio": 1.5},
+           fixed=_ROWS_FIXED, has_size=False),
+    Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011",
+           grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}),
+    Method("SRC", SRCClassifier, _SRC_PAPER, grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)}),
+    Method("SRC (OMP)", SRCClassifier, _SRC_PAPER, {"coder": "omp"},
+           grid={"n_nonzero": (5, 10, 30, 50, 80)}),
+    Method("training rows", TrainingRowsClassifier, grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}),
+    Method("random rows + ridge", RandomRowsClassifier, fixed=_ROWS_FIXED),
+    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, fixed=_ROWS_FIXED),
+    Method("LLC", LLCClassifier, "Wang, Yang, Yu, Lv, Huang and Gong 2010",
+           grid={"n_nonzero": (5, 10, 20, 40, 70, 120)}),
+    Method("DPL", DPLClassifier, "Gu, Zhang, Zuo and Feng 2014",
+           grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)}),
+    Method("DLSI", DLSIClassifier, "Ramirez, Sprechmann and Sapiro 2010",
+           grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)}),
+    Method("FDDL", FDDLClassifier, _FDDL_PAPER,
+           grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)}),
+    Method("FDDL (local)", FDDLClassifier, _FDDL_PAPER, {"decision": "local"},
+           grid={"mean_weight": (0.0, 0.005, 0.05)}),
+    Method("DL-COPAR", CoparClassifier, _COPAR_PAPER,
+           grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)}),
+    Method("DL-COPAR (global)", CoparClassifier, _COPAR_PAPER,
+           {"decision": "global", "test_penalty": 0.01},
+           grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)}),
+    Method("LDL", LDLClassifier, "Yang, Dai, Shen and Van Gool 2014",
+           grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)}),
+    Method("K-SVD", KSVDClassifier, "Aharon, Elad and Bruckstein 2006",
+           grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)}),
+    Method("D-KSVD", DKSVDClassifier, "Zhang and Li 2010",
+           grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)}),
+    Method("LC-KSVD1", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 1}, grid=_LCKSVD_GRID),
+    Method("LC-KSVD2", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 2}, grid=_LCKSVD_GRID),
+    Method("ridge", RidgeClassifier, grid={"alpha": tuple(np.logspace(-3, 1, 5))}),
+    Method("linear SVM", LinearSVC, grid={"C": (0.1, 1.0, 10.0, 100.0, 1000.0)}),
+    Method("logistic", LogisticRegression, "", {"max_iter": 300},
+           grid={"C": (10.0, 100.0, 1000.0, 10000.0)}),
     Method("1-NN", KNeighborsClassifier, "", {"n_neighbors": 1}),
 )
+# fmt: on
 
 
 def methods() -> dict[str, Method]:
     """Return all methods by name.
-
-    Returns
-    -------
-    methods : dict of str to Method
 
     Examples
     --------

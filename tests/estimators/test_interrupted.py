@@ -222,8 +222,8 @@ def test_rivals_are_left_as_they_were_too(rival, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dbdl.rivals.crc.learn_crc", fail)
-    monkeypatch.setattr("dbdl.rivals.ksvd.run_ksvd", fail)
+    monkeypatch.setattr("dbdl.rivals.crc.solve_ridge", fail)
+    monkeypatch.setattr("dbdl.rivals.ksvd.learn_ksvd", fail)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y % 2)
     assert bits(vars(model)) == before

@@ -208,7 +208,7 @@ def test_atoms_are_those_of_one_dictionary_in_every_ensemble(data):
 
 # ----------------------------------------------------------------------------------------- quick
 
-CHOICES = ("n_nonzero", "selection", "path_average")
+CHOICES = ("n_nonzero", "selection", "coder", "path_average")
 
 
 @pytest.mark.parametrize("name", methods())

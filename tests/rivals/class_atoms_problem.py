@@ -3,6 +3,14 @@
 import numpy as np
 from scipy.optimize import minimize
 
+from dbdl.rivals._atoms import pairwise_overlap
+from dbdl.rivals._base import Lesson
+
+
+def learn(kind, problem, **settings):
+    """The model that a classifier with such settings learns from rows, classes and their number."""
+    return kind(**settings)._learn(Lesson(*problem))
+
 
 def random_rows(n_classes=3, n_features=12, seed=0, dtype=np.float64):
     """Rows of unit norm, classes of 7, 8, 9 ... rows, interleaved."""
@@ -48,3 +56,10 @@ def lasso_slowly(smooth, n, penalty):
         options={"maxiter": 10_000, "maxfun": 10**7, "ftol": 1e-15, "gtol": 1e-10},
     )
     return found.x[:n] - found.x[n:], found.fun
+
+
+def atoms_objective(atoms, gram, cross, blocks, incoherence=0.0):
+    """Objective that `update_atoms` lowers, with one weight for all pairs."""
+    overlap = atoms @ atoms.T
+    value = 0.5 * np.vdot(gram, overlap) - np.sum(cross * atoms)
+    return value + 0.5 * incoherence * pairwise_overlap(overlap, blocks)

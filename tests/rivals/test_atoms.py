@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from class_atoms_problem import atoms_objective
 
-from dbdl.rivals._atoms import atoms_objective, choose_atoms, start_atoms, update_atoms
+from dbdl.rivals._atoms import choose_atoms, start_atoms, update_atoms
+from dbdl.rivals._base import Lesson
 
 BLOCKS = [slice(0, 3), slice(3, 7), slice(7, 8)]
 
@@ -115,7 +117,7 @@ def test_a_small_class_gets_as_many_atoms_as_rows_and_equal_rows_are_made_up_for
     rng = np.random.default_rng(0)
     X = np.vstack([np.ones((3, 5)), np.zeros((2, 5)), unit(rng.standard_normal((9, 5)))])
     classes = np.array([0, 0, 0, 1, 1, *[2] * 9])
-    atoms, blocks = start_atoms(X, classes, 3, 4, start, rng)
+    atoms, blocks = start_atoms(Lesson(X, classes, 3), 4, start, rng)
     assert blocks == [slice(0, 3), slice(3, 5), slice(5, 9)]
     np.testing.assert_allclose(np.linalg.norm(atoms, axis=1), 1)
     np.testing.assert_allclose(atoms[0], np.ones(5) / np.sqrt(5))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dbdl.rivals._base import fit_temperature
+from dbdl.rivals._base import Lesson, fit_temperature
 from dbdl.rivals.crc import CRCClassifier
 
 
 class Recorded:
     """A model that has no idea, and remembers the rows that it learned from and scored."""
 
-    def __init__(self, X, class_of_row):
-        self.learned, self.scored = X, None
+    def __init__(self, lesson):
+        self.learned, self.scored = lesson.X, None
 
     def scores(self, X, n_threads=1):
         self.scored = X
@@ -28,11 +28,11 @@ def test_the_rows_that_are_scored_were_not_learned_from():
     X, y = chance_rows()
     models = []
 
-    def learn(rows, classes):
-        models.append(Recorded(rows, classes))
+    def learn(lesson):
+        models.append(Recorded(lesson))
         return models[-1]
 
-    fit_temperature(learn, X, y, seed=0, n_threads=1)
+    fit_temperature(learn, Lesson(X, y, 2))
     (model,) = models
     assert (len(model.learned), len(model.scored)) == (80, 20)
     both = np.concatenate([model.learned, model.scored])
@@ -48,4 +48,4 @@ def test_labels_that_follow_no_rule_are_not_predicted_with_certainty():
 
 
 def test_without_a_row_to_leave_out_the_temperature_is_one():
-    assert fit_temperature(Recorded, *chance_rows(2), seed=0, n_threads=1) == 1.0
+    assert fit_temperature(Recorded, Lesson(*chance_rows(2), 2)) == 1.0

@@ -1,12 +1,20 @@
-"""DL-COPAR: objective, gradient, sums and rules against their definitions."""
+"""DL-COPAR: objective, gradient, sums and decisions against their definitions."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from class_atoms_problem import assert_never_rises, numerical_gradient, random_rows, some_faces
+from class_atoms_problem import (
+    assert_never_rises,
+    atoms_objective,
+    learn,
+    numerical_gradient,
+    random_rows,
+    some_faces,
+)
 from sklearn.linear_model import Lasso
 
-from dbdl.rivals._atoms import atoms_objective
-from dbdl.rivals.copar import CoparClassifier, SharedCodes, learn_copar
+from dbdl.rivals.copar import CoparClassifier, SharedCodes
 
 SETTINGS = {
     "n_atoms_per_class": 4,
@@ -44,23 +52,23 @@ def make_codes(n_shared=2):
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
     rows = [X[y == c] for c in range(n_classes)]
     codes = [rng.standard_normal((len(own), shared.stop)) for own in rows]
-    return SharedCodes(rows, blocks, shared, penalty=0.3), codes, atoms
+    return SharedCodes(rows, blocks, shared, 0.3, incoherence=0.7), codes, atoms
 
 
 @pytest.mark.parametrize("n_shared", [0, 2])
 def test_the_objective_is_the_problem_of_the_docstring(n_shared):
     problem, codes, atoms = make_codes(n_shared)
     expected = slow_objective(problem.rows, codes, atoms, problem.blocks, problem.shared, 0.3, 0.7)
-    np.testing.assert_allclose(problem.objective(codes, atoms, 0.7), expected)
+    np.testing.assert_allclose(problem.objective(codes, atoms), expected)
 
 
 @pytest.mark.parametrize("c", [0, 1, 2])
 def test_the_gradient_of_the_codes_is_that_of_finite_differences(c):
     problem, codes, atoms = make_codes()
-    smooth = SharedCodes(problem.rows, problem.blocks, problem.shared, penalty=0.0)
+    smooth = replace(problem, penalty=0.0, incoherence=0.0)
 
     def objective(code):
-        return smooth.objective([*codes[:c], code, *codes[c + 1 :]], atoms, 0.0)
+        return smooth.objective([*codes[:c], code, *codes[c + 1 :]], atoms)
 
     gradient = codes[c] @ problem.quadratic(c, atoms @ atoms.T) - problem.linear(c, atoms)
     np.testing.assert_allclose(2 * gradient, numerical_gradient(objective, codes[c]), atol=1e-6)
@@ -73,7 +81,7 @@ def test_the_sums_hold_all_that_the_atoms_see():
     sums, blocks = problem.sums(codes), [*problem.blocks, problem.shared]
     change = atoms_objective(others, *sums, blocks, incoherence=2 * 0.7)
     change -= atoms_objective(atoms, *sums, blocks, incoherence=2 * 0.7)
-    expected = problem.objective(codes, others, 0.7) - problem.objective(codes, atoms, 0.7)
+    expected = problem.objective(codes, others) - problem.objective(codes, atoms)
     np.testing.assert_allclose(2 * change, expected)
 
 
@@ -82,7 +90,7 @@ def test_the_sums_hold_all_that_the_atoms_see():
 @pytest.mark.parametrize("n_shared_atoms", [0, 2])
 def test_the_objective_never_rises_on_random_rows(start, incoherence, n_shared_atoms):
     settings = {**SETTINGS, "incoherence": incoherence, "n_shared_atoms": n_shared_atoms}
-    model = learn_copar(*random_rows(), **settings, start=start)
+    model = learn(CoparClassifier, random_rows(), **settings, start=start)
     assert_never_rises(model.objective)
     np.testing.assert_allclose(np.linalg.norm(model.atoms, axis=1), 1)
     assert len(model.atoms) == 3 * 4 + n_shared_atoms
@@ -90,7 +98,7 @@ def test_the_objective_never_rises_on_random_rows(start, incoherence, n_shared_a
 
 @pytest.mark.parametrize("start", ["rows", "pca"])
 def test_the_objective_never_rises_on_faces(yaleb, start):
-    model = learn_copar(*some_faces(yaleb), **SETTINGS, start=start)
+    model = learn(CoparClassifier, some_faces(yaleb), **SETTINGS, start=start)
     assert_never_rises(model.objective, tolerance=1e-6)  # float32
 
 
@@ -102,7 +110,7 @@ def code_slowly(x, atoms, penalty):
 
 def test_local_scores_are_the_least_loss_over_class_and_shared_atoms():
     X, y, n_classes = random_rows()
-    model = learn_copar(X, y, n_classes, **SETTINGS, test_penalty=0.05)
+    model = learn(CoparClassifier, (X, y, n_classes), **SETTINGS, test_penalty=0.05)
     for x, scores in zip(X[:4], model.scores(X[:4]), strict=True):
         for c, own in enumerate(model.blocks):
             atoms = np.vstack([model.atoms[own], model.atoms[model.shared]])
@@ -113,7 +121,8 @@ def test_local_scores_are_the_least_loss_over_class_and_shared_atoms():
 
 def test_global_scores_are_class_residuals_without_the_shared_part():
     X, y, n_classes = random_rows()
-    model = learn_copar(X, y, n_classes, **SETTINGS, rule="global", test_penalty=0.05)
+    settings = {**SETTINGS, "decision": "global", "test_penalty": 0.05}
+    model = learn(CoparClassifier, (X, y, n_classes), **settings)
     for x, scores in zip(X[:4], model.scores(X[:4]), strict=True):
         code = code_slowly(x, model.atoms, 0.05)
         particular = x - code[model.shared] @ model.atoms[model.shared]
@@ -124,21 +133,21 @@ def test_global_scores_are_class_residuals_without_the_shared_part():
 
 def test_rows_of_a_class_lean_on_their_own_and_the_shared_atoms():
     X, y, n_classes = random_rows()
-    model = learn_copar(X, y, n_classes, **SETTINGS)
+    model = learn(CoparClassifier, (X, y, n_classes), **SETTINGS)
     problem = SharedCodes(
-        [X[y == c] for c in range(n_classes)], list(model.blocks), model.shared, 0.01
+        [X[y == c] for c in range(n_classes)], list(model.blocks), model.shared, 0.01, 0.05
     )
     gram = model.atoms @ model.atoms.T
     for c in range(n_classes):
         empty = np.zeros((len(problem.rows[c]), len(gram)))
-        codes = problem.code(c, model.atoms, gram, empty, 1.0).codes
+        codes = problem.code_class(c, model.atoms, gram, empty).codes
         strength = np.abs(codes).sum(axis=0)
         assert strength[problem.others(c)].sum() < 0.1 * strength.sum()
 
 
-@pytest.mark.parametrize("rule", ["local", "global"])
-def test_faces_are_recognised(yaleb, rule):
+@pytest.mark.parametrize("decision", ["local", "global"])
+def test_faces_are_recognised(yaleb, decision):
     X, y, _ = some_faces(yaleb, n_rows=40)
-    settings = {"calibrate": False, "rule": rule, "test_penalty": 0.01, "random_state": 0}
+    settings = {"calibrate": False, "decision": decision, "test_penalty": 0.01, "random_state": 0}
     model = CoparClassifier(**settings).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9

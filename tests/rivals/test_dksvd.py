@@ -7,40 +7,44 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dbdl.estimators._rows import unit_rows
-from dbdl.learn.ksvd import code_rows, learn_ksvd
 from dbdl.learn.labels import one_hot, ridge_label_atoms
-from dbdl.rivals.dksvd import (
-    DKSVDClassifier,
-    learn_class_atoms,
-    learn_dksvd,
-    split_joint_atoms,
-)
-from dbdl.rivals.ksvd import Learning
-from dbdl.rivals.lcksvd import LCKSVDClassifier, learn_lcksvd
+from dbdl.rivals._base import Lesson
+from dbdl.rivals._ksvd import Learning, learn_ksvd
+from dbdl.rivals.dksvd import DKSVDClassifier, split_joint_atoms
+from dbdl.rivals.lcksvd import LCKSVDClassifier
 
 DIGITS, LABELS = load_digits(n_class=4, return_X_y=True)
 X, Y = unit_rows(DIGITS[:160]), LABELS[:160]
 X_NEW, Y_NEW = unit_rows(DIGITS[160:400]), LABELS[160:400]
-LEARNING = Learning(n_nonzero=6, n_iterations=5)
+SETTINGS = {"n_nonzero": 6, "n_iterations": 5, "penalty": 0.1}
+LEARNING = Learning(n_nonzero=6, n_iterations=5, least_use=0.0, same_atom=0.99)
+
+
+def learn_dksvd(label_weight):
+    model = DKSVDClassifier(5, label_weight=label_weight, **SETTINGS)
+    return model._learn(Lesson(X, Y, 4))
+
+
+def learn_lcksvd(consistency_weight, label_weight, seed=0, variant=2):
+    weights = {"consistency_weight": consistency_weight, "label_weight": label_weight}
+    model = LCKSVDClassifier(5, variant=variant, **weights, **SETTINGS)
+    return model._learn(Lesson(X, Y, 4, seed))
+
+
+def learn_class_atoms(n_atoms_per_class):
+    return DKSVDClassifier(n_atoms_per_class)._class_atoms(Lesson(X, Y, 4), LEARNING)
 
 
 def learn_lcksvd_with_all_columns(consistency_weight, label_weight, penalty):
     """The problem as it is written: rows [x, sqrt(v) q, sqrt(k) h], atoms [d, sqrt(v) t, ...]."""
-    atoms, class_of_atom = learn_class_atoms(X, Y, 4, 5, LEARNING, seed=0)
+    atoms, class_of_atom = learn_class_atoms(5)
     H = one_hot(Y, 4)
     Q = (Y[:, np.newaxis] == class_of_atom).astype(float)
-    codes = code_rows(X, atoms, LEARNING.n_nonzero).toarray()
+    codes = LEARNING.code(X, atoms).toarray()
     square = codes.T @ codes + penalty * np.eye(len(atoms))
     T, W = np.linalg.solve(square, codes.T @ Q), np.linalg.solve(square, codes.T @ H)
     v, k = np.sqrt(consistency_weight), np.sqrt(label_weight)
-    learned = learn_ksvd(
-        np.hstack([X, v * Q, k * H]),
-        np.hstack([atoms, v * T, k * W]),
-        LEARNING.n_nonzero,
-        LEARNING.n_iterations,
-        least_use=LEARNING.least_use,
-        same_atom=LEARNING.same_atom,
-    )
+    learned = learn_ksvd(np.hstack([X, v * Q, k * H]), np.hstack([atoms, v * T, k * W]), LEARNING)
     D, T, W = np.split(learned.atoms, [64, 64 + len(atoms)], axis=1)
     norm = np.linalg.norm(D, axis=1, keepdims=True)
     return D / norm, T / (v * norm), W / (k * norm), learned
@@ -48,7 +52,7 @@ def learn_lcksvd_with_all_columns(consistency_weight, label_weight, penalty):
 
 @pytest.mark.parametrize("weights", [(1e-4, 1e-4), (0.01, 0.2), (0.3, 1e-3)])
 def test_lcksvd_is_the_problem_as_it_is_written(weights):
-    model = learn_lcksvd(X, Y, 4, 5, *weights, 0.1, LEARNING, seed=0)
+    model = learn_lcksvd(*weights)
     D, T, W, learned = learn_lcksvd_with_all_columns(*weights, 0.1)
     np.testing.assert_allclose(model.atoms, D, atol=1e-8)
     np.testing.assert_allclose(model.label_atoms, W, atol=1e-6)
@@ -57,8 +61,8 @@ def test_lcksvd_is_the_problem_as_it_is_written(weights):
 
 
 def test_dksvd_is_lcksvd2_without_consistency():
-    plain = learn_dksvd(X, Y, 4, 5, 0.01, 0.1, LEARNING, seed=0)
-    almost = learn_lcksvd(X, Y, 4, 5, 1e-30, 0.01, 0.1, LEARNING, seed=0)
+    plain = learn_dksvd(0.01)
+    almost = learn_lcksvd(1e-30, 0.01)
     np.testing.assert_allclose(almost.atoms, plain.atoms, atol=1e-12)
     np.testing.assert_allclose(almost.label_atoms, plain.label_atoms, atol=1e-10)
 
@@ -76,16 +80,16 @@ def test_scores_do_not_change_when_the_parts_are_scaled_to_unit_atoms():
 
 
 def test_variant_1_scores_by_ridge_on_the_codes_of_the_final_atoms():
-    model = learn_lcksvd(X, Y, 4, 5, 0.01, 0.5, 0.1, LEARNING, seed=0, variant=1)
+    model = learn_lcksvd(0.01, 0.5, variant=1)
     expected = ridge_label_atoms(model.encode(X), Y, 4, 0.1)
     np.testing.assert_array_equal(model.label_atoms, expected)
-    without = learn_lcksvd(X, Y, 4, 5, 0.01, 0.0, 0.1, LEARNING, seed=0, variant=1)
+    without = learn_lcksvd(0.01, 0.0, variant=1)
     np.testing.assert_array_equal(without.atoms, model.atoms)
 
 
 def test_labels_pull_codes_towards_atoms_of_their_class():
     def share_of_own_atoms(weight, seed):
-        model = learn_lcksvd(X, Y, 4, 5, weight, weight, 0.1, LEARNING, seed=seed)
+        model = learn_lcksvd(weight, weight, seed)
         strength = np.abs(model.encode(X).toarray())
         return strength[Y[:, np.newaxis] == model.class_of_atom].sum() / strength.sum()
 
@@ -94,7 +98,7 @@ def test_labels_pull_codes_towards_atoms_of_their_class():
 
 
 def test_class_atoms_belong_to_the_span_of_their_class():
-    atoms, class_of_atom = learn_class_atoms(X, Y, 4, 3, LEARNING, seed=0)
+    atoms, class_of_atom = learn_class_atoms(3)
     assert class_of_atom.tolist() == np.repeat(np.arange(4), 3).tolist()
     for c in range(4):
         basis = np.linalg.svd(X[c == Y], full_matrices=False)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from class_atoms_problem import assert_never_rises, random_rows, some_faces
+from class_atoms_problem import assert_never_rises, learn, random_rows, some_faces
 from sklearn.linear_model import Lasso
 
-from dbdl.rivals.dlsi import DLSIClassifier, dlsi_objective, learn_dlsi
+from dbdl.rivals.dlsi import ClassCodes, DLSIClassifier
 
 SETTINGS = {"n_atoms_per_class": 4, "penalty": 0.01, "incoherence": 0.05, "n_iterations": 12}
 
@@ -13,14 +13,15 @@ SETTINGS = {"n_atoms_per_class": 4, "penalty": 0.01, "incoherence": 0.05, "n_ite
 @pytest.mark.parametrize("start", ["rows", "pca"])
 @pytest.mark.parametrize("incoherence", [0.0, 0.05, 5.0])
 def test_the_objective_never_rises_on_random_rows(start, incoherence):
-    model = learn_dlsi(*random_rows(), **{**SETTINGS, "incoherence": incoherence}, start=start)
+    settings = {**SETTINGS, "incoherence": incoherence, "start": start}
+    model = learn(DLSIClassifier, random_rows(), **settings)
     assert_never_rises(model.objective)
     np.testing.assert_allclose(np.linalg.norm(model.atoms, axis=1), 1)
 
 
 @pytest.mark.parametrize("start", ["rows", "pca"])
 def test_the_objective_never_rises_on_faces(yaleb, start):
-    model = learn_dlsi(*some_faces(yaleb), **SETTINGS, start=start)
+    model = learn(DLSIClassifier, some_faces(yaleb), **SETTINGS, start=start)
     assert_never_rises(model.objective, tolerance=1e-6)  # float32
 
 
@@ -38,7 +39,7 @@ def test_the_objective_is_the_problem_of_the_docstring():
         for j in range(n_classes):
             if j != c:
                 expected += 0.5 * 0.2 * np.sum((own @ atoms[blocks[j]].T) ** 2)
-    found = dlsi_objective(rows, codes, atoms, blocks, 0.3, 0.2)
+    found = ClassCodes(rows, blocks, penalty=0.3, incoherence=0.2).objective(codes, atoms)
     np.testing.assert_allclose(found, expected)
 
 
@@ -47,14 +48,14 @@ def test_incoherence_keeps_the_atoms_of_classes_apart():
     overlap = []
     for incoherence in (0.0, 5.0):
         settings = {**SETTINGS, "incoherence": incoherence, "n_iterations": 60}
-        atoms = learn_dlsi(X, y, n_classes, **settings).atoms
+        atoms = learn(DLSIClassifier, (X, y, n_classes), **settings).atoms
         overlap.append(np.sum((atoms[:4] @ atoms[4:].T) ** 2))
     assert overlap[1] < 0.5 * overlap[0]
 
 
 def test_scores_are_minus_the_least_loss_over_the_atoms_of_a_class():
     X, y, n_classes = random_rows()
-    model = learn_dlsi(X, y, n_classes, **SETTINGS)
+    model = learn(DLSIClassifier, (X, y, n_classes), **SETTINGS)
     solver = Lasso(alpha=0.01 / X.shape[1], fit_intercept=False, tol=1e-10, max_iter=100_000)
     for x, scores in zip(X[:4], model.scores(X[:4]), strict=True):
         for c, block in enumerate(model.blocks):

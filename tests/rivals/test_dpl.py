@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 
 from dbdl.rivals.dpl import (
     DPLClassifier,
-    DPLSettings,
     learn_pair,
     projection_of_codes,
     update_atoms_in_ball,
@@ -17,7 +16,7 @@ from dbdl.rivals.dpl import (
 )
 
 X, Y = load_digits(return_X_y=True)
-SETTINGS = DPLSettings(n_atoms_per_class=6, tie=0.1, discrimination=0.02, penalty=0.01)
+SETTINGS = DPLClassifier(n_atoms_per_class=6, tie=0.1, discrimination=0.02, penalty=0.01)
 
 
 def objective(rows, others, atoms, projection, codes, settings=SETTINGS):
@@ -72,7 +71,7 @@ def test_atoms_stay_in_the_ball_and_come_to_the_constrained_minimum():
 
 def test_trace_is_the_objective_of_the_docstring():
     _, rows, others, _, _, _ = make_problem()
-    settings = DPLSettings(n_atoms_per_class=6, n_iterations=1)
+    settings = DPLClassifier(n_atoms_per_class=6, n_iterations=1)
     pair = learn_pair(rows, others.T @ others, settings, np.random.default_rng(3))
     rng = np.random.default_rng(3)
     first = [rng.standard_normal((6, 20)) for _ in range(2)]

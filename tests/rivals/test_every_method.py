@@ -41,7 +41,9 @@ def fit(name, rows=X, labels=Y, **settings):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks([method(calibrate=False) for method in RIVALS.values()])
+@parametrize_with_checks(
+    [make(calibrate=False) for make in dict.fromkeys(m.make for m in RIVALS.values())]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

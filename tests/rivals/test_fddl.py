@@ -1,17 +1,20 @@
-"""FDDL: objective, gradient, sums and rules against their definitions."""
+"""FDDL: objective, gradient, sums and decisions against their definitions."""
 
 import numpy as np
 import pytest
 from class_atoms_problem import (
     assert_never_rises,
+    atoms_objective,
     lasso_slowly,
+    learn,
     numerical_gradient,
     random_rows,
     some_faces,
 )
 
-from dbdl.rivals._atoms import atoms_objective, start_atoms
-from dbdl.rivals.fddl import FDDLClassifier, FisherCodes, learn_fddl
+from dbdl.rivals._atoms import start_atoms
+from dbdl.rivals._base import Lesson
+from dbdl.rivals.fddl import FDDLClassifier, FisherCodes
 
 SETTINGS = {"n_atoms_per_class": 4, "penalty": 0.01, "fisher": 0.1, "n_iterations": 10}
 
@@ -31,13 +34,13 @@ def slow_objective(X, y, codes, atoms, blocks, penalty, fisher):
     return total + fisher * np.sum(codes**2)
 
 
-def make_codes(fisher=0.3, n_atoms=3):
+def make_codes(fisher=0.3, penalty=0.2, n_atoms=3):
     X, y, n_classes = random_rows()
     X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     rng = np.random.default_rng(1)
-    atoms, blocks = start_atoms(X, y, n_classes, n_atoms, "rows", rng)
+    atoms, blocks = start_atoms(Lesson(X, y, n_classes), n_atoms, "rows", rng)
     codes = rng.standard_normal((len(X), len(atoms)))
-    return FisherCodes(X, y, n_classes, blocks, fisher), codes, atoms
+    return FisherCodes(X, y, n_classes, blocks, fisher, penalty), codes, atoms
 
 
 def test_the_objective_is_the_problem_of_the_docstring():
@@ -45,14 +48,14 @@ def test_the_objective_is_the_problem_of_the_docstring():
     expected = slow_objective(
         problem.X, problem.class_of_row, codes, atoms, problem.blocks, 0.2, problem.fisher
     )
-    np.testing.assert_allclose(problem.objective(codes, atoms, 0.2), expected)
+    np.testing.assert_allclose(problem.objective(codes, atoms), expected)
 
 
 def test_the_gradient_of_the_codes_is_that_of_finite_differences():
-    problem, codes, atoms = make_codes()
+    problem, codes, atoms = make_codes(penalty=0.0)
     image = np.empty_like(codes)
     problem.product(atoms)(codes, image)
-    expected = numerical_gradient(lambda a: problem.objective(a, atoms, 0.0), codes)
+    expected = numerical_gradient(lambda a: problem.objective(a, atoms), codes)
     np.testing.assert_allclose(2 * (image - problem.linear(atoms)), expected, atol=1e-6)
 
 
@@ -78,27 +81,29 @@ def test_the_sums_hold_all_that_the_atoms_see():
     sums = problem.sums(codes)
     change = atoms_objective(others, *sums, problem.blocks)
     change -= atoms_objective(atoms, *sums, problem.blocks)
-    expected = problem.objective(codes, others, 0.2) - problem.objective(codes, atoms, 0.2)
+    expected = problem.objective(codes, others) - problem.objective(codes, atoms)
     np.testing.assert_allclose(2 * change, expected)
 
 
 @pytest.mark.parametrize("start", ["rows", "pca"])
 @pytest.mark.parametrize("fisher", [0.0, 0.1, 10.0])
 def test_the_objective_never_rises_on_random_rows(start, fisher):
-    model = learn_fddl(*random_rows(), **{**SETTINGS, "fisher": fisher}, start=start)
+    settings = {**SETTINGS, "fisher": fisher, "start": start}
+    model = learn(FDDLClassifier, random_rows(), **settings)
     assert_never_rises(model.objective)
     np.testing.assert_allclose(np.linalg.norm(model.atoms, axis=1), 1)
 
 
 @pytest.mark.parametrize("start", ["rows", "pca"])
 def test_the_objective_never_rises_on_faces(yaleb, start):
-    model = learn_fddl(*some_faces(yaleb), **SETTINGS, start=start)
+    model = learn(FDDLClassifier, some_faces(yaleb), **SETTINGS, start=start)
     assert_never_rises(model.objective, tolerance=1e-6)  # float32
 
 
 def test_global_scores_are_class_residuals_and_distances_to_mean_codes():
     X, y, n_classes = random_rows()
-    model = learn_fddl(X, y, n_classes, **SETTINGS, test_penalty=0.05, mean_weight=0.4)
+    settings = {**SETTINGS, "test_penalty": 0.05, "mean_weight": 0.4}
+    model = learn(FDDLClassifier, (X, y, n_classes), **settings)
     for x, scores in zip(X[:3], model.scores(X[:3]), strict=True):
         smooth = lambda a, x=x: np.sum((x - a @ model.atoms) ** 2)  # noqa: E731
         code, _ = lasso_slowly(smooth, len(model.atoms), 0.05)
@@ -110,8 +115,8 @@ def test_global_scores_are_class_residuals_and_distances_to_mean_codes():
 
 def test_local_scores_are_the_least_loss_over_the_atoms_of_a_class():
     X, y, n_classes = random_rows()
-    settings = {**SETTINGS, "rule": "local", "test_penalty": 0.05, "mean_weight": 0.4}
-    model = learn_fddl(X, y, n_classes, **settings)
+    settings = {**SETTINGS, "decision": "local", "test_penalty": 0.05, "mean_weight": 0.4}
+    model = learn(FDDLClassifier, (X, y, n_classes), **settings)
     for x, scores in zip(X[:3], model.scores(X[:3]), strict=True):
         for c, block in enumerate(model.blocks):
             own, mean = model.atoms[block], model.mean_codes[c, block]
@@ -127,15 +132,15 @@ def test_mean_codes_are_those_of_the_classes_whatever_the_order_of_the_rows():
     X, y, n_classes = random_rows()
     shuffled = np.argsort(y, kind="stable")
     settings = {**SETTINGS, "start": "pca"}
-    found = learn_fddl(X, y, n_classes, **settings)
-    again = learn_fddl(X[shuffled], y[shuffled], n_classes, **settings)
+    found = learn(FDDLClassifier, (X, y, n_classes), **settings)
+    again = learn(FDDLClassifier, (X[shuffled], y[shuffled], n_classes), **settings)
     np.testing.assert_array_equal(found.mean_codes, again.mean_codes)
     strength = np.array([[np.abs(m[b]).sum() for b in found.blocks] for m in found.mean_codes])
     np.testing.assert_array_equal(strength.argmax(axis=1), np.arange(n_classes))
 
 
-@pytest.mark.parametrize("rule", ["global", "local"])
-def test_faces_are_recognised(yaleb, rule):
+@pytest.mark.parametrize("decision", ["global", "local"])
+def test_faces_are_recognised(yaleb, decision):
     X, y, _ = some_faces(yaleb, n_rows=40)
-    model = FDDLClassifier(calibrate=False, rule=rule, random_state=0).fit(X[::2], y[::2])
+    model = FDDLClassifier(calibrate=False, decision=decision, random_state=0).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9

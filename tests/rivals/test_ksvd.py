@@ -8,9 +8,11 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dbdl.coding.omp import omp
-from dbdl.learn.ksvd import (
+from dbdl.learn.labels import ridge_label_atoms
+from dbdl.rivals._atoms import distinct_rows
+from dbdl.rivals._ksvd import (
+    Learning,
     code_rows,
-    distinct_rows,
     first_right_singular_vector,
     learn_ksvd,
     replace_atoms,
@@ -18,7 +20,6 @@ from dbdl.learn.ksvd import (
     update_approximately,
     update_exactly,
 )
-from dbdl.learn.labels import ridge_label_atoms
 from dbdl.rivals.ksvd import KSVDClassifier, KSVDDictionary
 
 UPDATES = {"approximate": update_approximately, "exact": update_exactly}
@@ -136,21 +137,21 @@ def test_the_singular_vector_is_that_of_lapack(shape):
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 def test_a_planted_dictionary_is_recovered(seed):
     X, truth, rng = plant(seed)
-    learned = learn_ksvd(X, distinct_rows(X, 50, rng), n_nonzero=3, n_iterations=80)
+    learned = learn_ksvd(X, distinct_rows(X, 50, rng), Learning(3, 80))
     found = np.abs(truth @ learned.atoms.T).max(axis=1) > 0.99
     assert found.mean() >= 0.95
 
 
 def test_a_planted_dictionary_is_recovered_by_the_exact_update_too():
     X, truth, rng = plant(0)
-    learned = learn_ksvd(X, distinct_rows(X, 50, rng), 3, 80, update="exact")
+    learned = learn_ksvd(X, distinct_rows(X, 50, rng), Learning(3, 80, "exact"))
     assert (np.abs(truth @ learned.atoms.T).max(axis=1) > 0.99).mean() >= 0.95
 
 
 @every_update
 def test_the_trace_is_the_error_of_what_is_returned(update):
     X, _, rng = plant(0, n_rows=200)
-    learned = learn_ksvd(X, distinct_rows(X, 50, rng), 3, 7, update)
+    learned = learn_ksvd(X, distinct_rows(X, 50, rng), Learning(3, 7, update))
     assert learned.objective.shape == (7,)
     np.testing.assert_allclose(learned.objective[-1], error(X, learned.codes, learned.atoms))
     np.testing.assert_allclose(np.linalg.norm(learned.atoms, axis=1), 1)
@@ -163,7 +164,7 @@ def test_any_number_of_threads_gives_the_same_bits(update, dtype):
     X, _, rng = plant(0, n_rows=300)
     X = X.astype(dtype)
     start = distinct_rows(X, 50, rng)
-    one, three = (learn_ksvd(X, start, 3, 5, update, n_threads=n) for n in (1, 3))
+    one, three = (learn_ksvd(X, start, Learning(3, 5, update), n) for n in (1, 3))
     np.testing.assert_array_equal(one.atoms, three.atoms)
     assert one.atoms.dtype == dtype
 
@@ -204,7 +205,7 @@ def test_dead_and_duplicate_atoms_come_back_to_life():
     X, _, rng = plant(0, n_rows=400)
     start = distinct_rows(X, 50, rng)
     start[1] = start[0]
-    learned = learn_ksvd(X, start, 3, 10)
+    learned = learn_ksvd(X, start, Learning(3, 10))
     cosine = np.abs(learned.atoms @ learned.atoms.T) - np.eye(50)
     assert cosine.max() < 0.99
     assert np.diff(learned.codes.tocsc().indptr).min() > 0

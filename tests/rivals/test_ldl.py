@@ -1,10 +1,11 @@
-"""LDL: objective, weights, gradient, sums and rules against their definitions."""
+"""LDL: objective, weights, gradient, sums and decisions against their definitions."""
 
 import numpy as np
 import pytest
 from class_atoms_problem import (
     assert_never_rises,
     lasso_slowly,
+    learn,
     numerical_gradient,
     random_rows,
     some_faces,
@@ -16,7 +17,6 @@ from dbdl.rivals.ldl import (
     LatentCodes,
     LDLClassifier,
     first_weights,
-    learn_ldl,
     minimise_on_simplex,
     project_on_simplex,
     shared_weights,
@@ -74,7 +74,7 @@ def test_the_codes_of_a_class_are_the_minimum():
 
     found = codes[0]
     for _ in range(40):
-        found = problem.code(0, atoms, atoms @ atoms.T, weights[0], found)
+        found = problem.code_class(0, atoms, atoms @ atoms.T, weights[0], found)
     gradient = numerical_gradient(objective, found)
     used = found != 0
     np.testing.assert_allclose(gradient[used], -0.3 * np.sign(found[used]), atol=1e-3)
@@ -84,7 +84,7 @@ def test_the_codes_of_a_class_are_the_minimum():
 def test_atoms_without_a_weight_get_no_code():
     problem, codes, atoms, weights = make_codes()
     weights[1, [2, 5]] = 0
-    found = problem.code(1, atoms, atoms @ atoms.T, weights[1], codes[1])
+    found = problem.code_class(1, atoms, atoms @ atoms.T, weights[1], codes[1])
     assert not found[:, [2, 5]].any() and found.any()
 
 
@@ -144,7 +144,8 @@ def test_the_update_of_the_atoms_lowers_the_whole_objective():
 @pytest.mark.parametrize("start", ["rows", "pca"])
 @pytest.mark.parametrize("incoherence", [0.0, 0.01, 1.0])
 def test_the_objective_never_rises_on_random_rows(start, incoherence):
-    model = learn_ldl(*random_rows(), **{**SETTINGS, "incoherence": incoherence}, start=start)
+    settings = {**SETTINGS, "incoherence": incoherence, "start": start}
+    model = learn(LDLClassifier, random_rows(), **settings)
     assert_never_rises(model.objective)
     np.testing.assert_allclose(np.linalg.norm(model.atoms, axis=1), 1)
     np.testing.assert_allclose(model.weights.sum(axis=1), 4)
@@ -152,15 +153,15 @@ def test_the_objective_never_rises_on_random_rows(start, incoherence):
 
 @pytest.mark.parametrize("start", ["rows", "pca"])
 def test_the_objective_never_rises_on_faces(yaleb, start):
-    model = learn_ldl(*some_faces(yaleb), **SETTINGS, start=start)
+    model = learn(LDLClassifier, some_faces(yaleb), **SETTINGS, start=start)
     assert_never_rises(model.objective, tolerance=1e-6)  # float32
 
 
-def test_scores_are_those_of_the_rules():
+def test_scores_are_those_of_the_decisions():
     X, y, n_classes = random_rows()
     settings = {**SETTINGS, "test_penalty": 0.05, "mean_weight": 0.4}
-    by_class = learn_ldl(X, y, n_classes, **settings, rule="local")
-    over_all = learn_ldl(X, y, n_classes, **settings, rule="global")
+    by_class = learn(LDLClassifier, (X, y, n_classes), **settings, decision="local")
+    over_all = learn(LDLClassifier, (X, y, n_classes), **settings, decision="global")
     atoms, n = by_class.atoms, len(by_class.atoms)
     for x, local, overall in zip(
         X[:2], by_class.scores(X[:2]), over_all.scores(X[:2]), strict=True
@@ -176,8 +177,8 @@ def test_scores_are_those_of_the_rules():
             np.testing.assert_allclose(-overall[c], residual, atol=1e-4)
 
 
-@pytest.mark.parametrize("rule", ["global", "local"])
-def test_faces_are_recognised(yaleb, rule):
+@pytest.mark.parametrize("decision", ["global", "local"])
+def test_faces_are_recognised(yaleb, decision):
     X, y, _ = some_faces(yaleb, n_rows=40)
-    model = LDLClassifier(calibrate=False, rule=rule, random_state=0).fit(X[::2], y[::2])
+    model = LDLClassifier(calibrate=False, decision=decision, random_state=0).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9

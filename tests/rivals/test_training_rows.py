@@ -16,7 +16,7 @@ def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_scores_of_all_rows_are_sums_of_coefficients_a_class():
+def test_scores_of_all_rows_are_sums_of_coefficients_per_class():
     model = TrainingRowsClassifier(n_nonzero=5, calibrate=False).fit(X_TRAIN, Y_TRAIN)
     codes = omp(unit(X_TEST), unit(X_TRAIN), 5).toarray()
     expected = np.array([codes[:, np.equal(Y_TRAIN, c)].sum(axis=1) for c in range(10)]).T
@@ -26,7 +26,7 @@ def test_scores_of_all_rows_are_sums_of_coefficients_a_class():
 
 def test_scores_of_random_rows_are_those_of_ridge_on_their_codes():
     model = RandomRowsClassifier(
-        n_atoms_per_class=8, n_nonzero=5, selection="forward", calibrate=False, random_state=0
+        n_atoms_per_class=8, n_nonzero=5, coder="forward", calibrate=False, random_state=0
     ).fit(X_TRAIN, Y_TRAIN)
     assert len(model.atoms_) == 80
     training = omp(unit(X_TRAIN), model.atoms_, 5, selection="forward")
@@ -36,7 +36,7 @@ def test_scores_of_random_rows_are_those_of_ridge_on_their_codes():
 
 
 def test_bagged_scores_are_the_mean_over_members_and_more_accurate_than_one():
-    settings = {"n_atoms_per_class": 5, "n_nonzero": 5, "calibrate": False, "selection": "forward"}
+    settings = {"n_atoms_per_class": 5, "n_nonzero": 5, "calibrate": False, "coder": "forward"}
     bag = RandomRowsClassifier(n_members=6, random_state=0, **settings).fit(X_TRAIN, Y_TRAIN)
     assert len({tuple(rows) for rows in bag.model_.members}) == 6
     one = [
@@ -74,5 +74,5 @@ def test_number_of_non_zeros_is_chosen_on_held_out_rows():
     assert held_out.n_rows == len(X_TRAIN)
     assert model.model_.coder == held_out.coder == held_out.coders[held_out.log_loss.argmin()]
     assert 1 < model.model_.coder.n_nonzero < 28
-    fixed = model.set_params(n_nonzero=3, selection="orthogonal").fit(X_TRAIN, Y_TRAIN).model_
+    fixed = model.set_params(n_nonzero=3, coder="orthogonal").fit(X_TRAIN, Y_TRAIN).model_
     assert fixed.held_out is None and fixed.coder == ("orthogonal", 3, False)

@@ -1,4 +1,4 @@
-"""The methods that DBDL is compared with: one file each, thin classifiers over plain functions.
+"""The methods that DBDL is compared with: one file each.
 
 `dbdl.methods` lists them with their papers and the settings worth trying.
 """

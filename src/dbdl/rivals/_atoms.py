@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 
 from dbdl._compile import kernel
 from dbdl.estimators._rows import unit_rows
-from dbdl.learn.ksvd import distinct_rows
 from dbdl.model.state import Floats
+from dbdl.rivals._base import Lesson
 
 Array = NDArray[Any]
-Classes = NDArray[np.int64]
 Start = Literal["rows", "pca"]
 
 #: A pull on an atom below this has no direction but rounding: the atom stays.
@@ -52,19 +51,15 @@ def update_atoms(
     Parameters
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
-        Of unit norm; kept.
+        Of unit norm; not changed in place.
     gram : ndarray of shape (n_atoms, n_atoms)
     cross : ndarray of shape (n_atoms, n_features)
     blocks : sequence of slice
-        Blocks of atoms: the atoms of a class. Atoms in one block do not repel each other.
+        The atoms of each class, for example. Atoms in one block do not repel each other.
     incoherence : float or ndarray of shape (n_atoms, n_atoms), default=0
         Weight of all pairs of atoms in different blocks, or of each pair (not negative,
-        symmetric); weights within a block are not looked at.
+        symmetric). Weights within a block are ignored.
     n_passes : int, default=1
-
-    Returns
-    -------
-    atoms : ndarray of shape (n_atoms, n_features)
     """
     atoms = np.array(atoms, order="C")
     repel = bool(np.any(incoherence))
@@ -120,15 +115,6 @@ def _update_block(atoms: Array, gram: Array, pull: Array, floor: float) -> None:
                     other[f] -= weight * force[f]
 
 
-def atoms_objective(
-    atoms: Floats, gram: Floats, cross: Floats, blocks: Sequence[slice], incoherence: float = 0.0
-) -> float:
-    """What `update_atoms` lowers, with one weight for all pairs."""
-    overlap = (atoms @ atoms.T).astype(np.float64)
-    value = 0.5 * np.vdot(gram, overlap) - np.sum(cross * atoms, dtype=np.float64)
-    return float(value + 0.5 * incoherence * pairwise_overlap(overlap, blocks))
-
-
 def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> float:
     """Sum over pairs of blocks of the squared products of their atoms, each pair once."""
     own = sum(float(np.sum(overlap[b, b] ** 2)) for b in blocks)
@@ -139,24 +125,13 @@ def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> f
 
 
 def start_atoms(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    start: Start,
-    rng: np.random.Generator,
+    lesson: Lesson, n_atoms_per_class: int, start: Start, rng: np.random.Generator
 ) -> tuple[Floats, list[slice]]:
-    """First atoms of every class and the block of each class among them.
+    """First atoms of every class, of unit norm, and the block of each class among them.
 
-    A class with fewer rows than atoms asked for gets as many atoms as it has rows.
-
-    Returns
-    -------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Of unit norm.
-    blocks : list of slice
+    A class with fewer rows than ``n_atoms_per_class`` gets as many atoms as it has rows.
     """
-    rows = [X[class_of_row == c] for c in range(n_classes)]
+    rows = lesson.by_class()
     parts = [choose_atoms(own, min(n_atoms_per_class, len(own)), start, rng) for own in rows]
     ends = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     return np.vstack(parts), [slice(a, b) for a, b in pairwise(ends)]
@@ -166,13 +141,27 @@ def choose_atoms(rows: Floats, n_atoms: int, start: Start, rng: np.random.Genera
     """Atoms (n_atoms, n_features) of unit norm from rows: some of them, or their directions.
 
     ``"rows"`` takes distinct rows at random, ``"pca"`` the first right singular vectors. Where
-    the rows have not as many, directions at random make up for the rest.
+    there are not enough of them, random directions make up for the rest.
     """
     # scaled first: rows of any scale may come here
     found = distinct_rows(unit_rows(rows), n_atoms, rng) if start == "rows" else _directions(rows)
     found = found[:n_atoms]
     missing = rng.standard_normal((n_atoms - len(found), rows.shape[1]))
     return np.ascontiguousarray(np.vstack([found, unit_rows(missing)]).astype(rows.dtype))
+
+
+def distinct_rows(X: Floats, n_atoms: int, rng: np.random.Generator) -> Floats:
+    """Choose at most ``n_atoms`` rows at random, scaled to unit norm, of different directions."""
+    rows = as_atoms(X[X.any(axis=1)])
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return rows[rng.permutation(np.sort(first))[:n_atoms]]
+
+
+def as_atoms(rows: Floats) -> Floats:
+    """Rows scaled to unit norm; none of them may be zero or on a scale of its own."""
+    norm = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    unit: Floats = np.ascontiguousarray((rows / norm).astype(rows.dtype))
+    return unit
 
 
 def _directions(rows: Floats) -> Floats:

@@ -1,63 +1,158 @@
-"""What the rivals share: a classifier around a plain function that learns a model.
+"""Base of the rivals: a classifier that learns a model of labelled rows.
 
-A method is a function from labelled rows to a `Model`, which has atoms and scores new rows. The
-class around it holds parameters, validates, and fits a temperature for the probabilities.
+A method has a `Model`, which holds atoms and scores new rows, and a class that holds its parameters
+and learns the model. This base validates, scales rows, numbers the classes, and fits a temperature
+for the probabilities.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 from sklearn.base import _fit_context
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
+from dbdl.coding.omp import gram_matrix
 from dbdl.draws import make_key
-from dbdl.estimators._rows import N_JOBS, ScoreClassifier
+from dbdl.estimators._rows import ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
+from dbdl.learn.labels import ridge_label_atoms
+from dbdl.model.record import Record
 from dbdl.model.state import Floats
-from dbdl.model.trust import RecordError, Scope, check
+from dbdl.model.trust import (
+    Atoms,
+    ClassOfAtom,
+    LabelAtoms,
+    NClasses,
+    Objective,
+    RecordError,
+    Scope,
+    check,
+)
+from dbdl.rivals._parameters import RowParameters
 
 Classes = NDArray[np.int64]
+Scores = NDArray[np.float64]
 
 #: The temperature is fitted on one part of this many, held out of a second fit.
 CALIBRATION_PARTS = 5
 
+#: Last section of the docstring of every rival.
+EXAMPLES = """
+Examples
+--------
+>>> from sklearn.datasets import load_digits
+>>> from {module} import {name}
+>>> X, y = load_digits(return_X_y=True)
+>>> model = {name}({arguments}).fit(X[::2], y[::2])
+>>> bool(model.score(X[1::2], y[1::2]) > 0.85)
+True
+"""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Labelled rows to learn from, and the seed and threads to learn with."""
+
+    X: Floats  # (n_samples, n_features)
+    class_of_row: Classes  # (n_samples,), numbers below n_classes; every class has a row
+    n_classes: int
+    seed: int = 0
+    n_threads: int = 1
+
+    def rng(self, *address: int) -> np.random.Generator:
+        """Return the generator of the seed, or of an address below it."""
+        return np.random.default_rng([self.seed, *address] if address else self.seed)
+
+    def of_rows(self, rows: Any) -> Lesson:
+        """Return the lesson of some of the rows: a mask or their numbers."""
+        return replace(self, X=self.X[rows], class_of_row=self.class_of_row[rows])
+
+    def by_class(self) -> list[Floats]:
+        """Return the rows of each class."""
+        return [self.X[self.class_of_row == c] for c in range(self.n_classes)]
+
+    def label_atoms(self, codes: csr_matrix, penalty: float) -> NDArray[np.float64]:
+        """Ridge regression of the labels on the codes of the rows, (n_atoms, n_classes)."""
+        return ridge_label_atoms(codes, self.class_of_row, self.n_classes, penalty)
+
+
+# ---------------------------------------------------------------------------------------- models
+
 
 class Model(Protocol):
-    """What a method learns.
-
-    Attributes
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-    objective : ndarray of shape (n_iterations,)
-        Objective after each iteration; empty for a method without iterations.
-    """
+    """The result of learning: atoms that score rows."""
 
     @property
-    def atoms(self) -> Floats: ...
+    def atoms(self) -> Floats:
+        """Atoms (n_atoms, n_features)."""
 
     @property
-    def objective(self) -> NDArray[np.float64]: ...
+    def objective(self) -> NDArray[np.float64]:
+        """Objective after each iteration; empty for a method without iterations."""
 
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Score rows (n_samples, n_classes): the higher, the more likely."""
 
 
-#: Constraints of the parameters that every rival has.
-RIVAL_CONSTRAINTS: dict[str, list[Any]] = {
-    "calibrate": ["boolean"],
-    "normalize": ["boolean"],
-    "n_jobs": N_JOBS,
-    "random_state": ["random_state"],
-}
+class UnlearnedModel(Record):
+    """Model of a method without iterations: its objective is empty."""
+
+    objective = np.empty(0)
+
+
+@dataclass(frozen=True)
+class RowsModel(UnlearnedModel):
+    """Training rows as atoms."""
+
+    atoms: Atoms
+    class_of_atom: ClassOfAtom
+    n_classes: NClasses
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Inner products of the rows, found once for all queries."""
+        return self.find_gram()
+
+    def find_gram(self, n_threads: int = 1) -> Floats:
+        """Inner products of the rows, (n_atoms, n_atoms)."""
+        return gram_matrix(self.atoms, n_threads)
+
+    def with_gram(self, n_threads: int) -> Self:
+        """Find the inner products now, on several threads."""
+        vars(self)["gram"] = self.find_gram(n_threads)
+        return self
+
+
+@dataclass(frozen=True)
+class LabelAtomsModel(Record):
+    """Atoms, and the linear map from codes to scores: label atoms (n_atoms, n_classes)."""
+
+    atoms: Atoms
+    label_atoms: LabelAtoms
+    objective: Objective
+
+    @abstractmethod
+    def encode(self, X: Floats, n_threads: int = 1) -> csr_matrix:
+        """Codes of rows (n_samples, n_atoms)."""
+
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
+        """Codes times label atoms."""
+        return self.encode(X, n_threads) @ self.label_atoms
+
+
+# ------------------------------------------------------------------------------------ classifiers
 
 
 def _is_calibrated(estimator: Any) -> bool:
@@ -69,18 +164,45 @@ def _is_calibrated(estimator: Any) -> bool:
     return True
 
 
-class RivalClassifier(ScoreClassifier):
-    """Base of the rivals.
+class RivalClassifier(RowParameters, ScoreClassifier):
+    """Base of the rivals: a subclass declares its parameters and has `_learn`.
 
-    A subclass has its parameters, those of `RIVAL_CONSTRAINTS` among them, and `_learn`.
+    Parameters
+    ----------
+    calibrate : bool, default=True
+        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the first atoms, where they are drawn, and of the choice of the rows that are held
+        out for the temperature.
+
+    Attributes
+    ----------
+    atoms_, components_ : ndarray of shape (n_atoms, n_features)
+        Atoms of unit norm.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the classes, in order.
+    n_atoms_ : int
+    model_ : object
+        Record of what was learned; its method ``scores`` scores rows.
+    objective_ : ndarray of shape (n_iterations,)
+        The objective above after each iteration.
+    temperature_ : float
+        Scores are divided by it for the probabilities; set with ``calibrate=True``.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = RIVAL_CONSTRAINTS
+    calibrate: bool = True
+
     #: Told apart by class residuals: in few dimensions the atoms of every class span all rows.
     _needs_many_features: ClassVar[bool] = False
     _learned: ClassVar[tuple[str, ...]] = ("model_",)
-    #: Its atoms are rows: those of zeros, which code nothing, are left out.
-    _has_rows_as_atoms: ClassVar[bool] = False
+    #: Arguments in the example of the docstring; set by every method.
+    _example: ClassVar[str]
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if cls.__doc__ and "_example" in vars(cls):
+            names = {"module": cls.__module__, "name": cls.__name__, "arguments": cls._example}
+            cls.__doc__ += EXAMPLES.format(**names)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -88,13 +210,11 @@ class RivalClassifier(ScoreClassifier):
         return tags
 
     @abstractmethod
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> Model:
-        """Learn from rows and class numbers; every class has a row."""
+    def _learn(self, lesson: Lesson) -> Model:
+        """Learn a model of labelled rows."""
 
     def _publish(self, model: Model) -> None:
-        """Set what follows from the model."""
+        """Set the attributes that follow from the model."""
         self.model_ = model
         self.atoms_ = self.components_ = model.atoms
         self.n_atoms_ = len(self.atoms_)
@@ -111,10 +231,11 @@ class RivalClassifier(ScoreClassifier):
             self._check_attributes(scope, "temperature_")
         self._publish(self.model_)
 
-    def _own_settings(self) -> dict[str, Any]:
-        """Return the parameters that only this method has, by name."""
-        parameters = self.get_params(deep=False)
-        return {name: v for name, v in parameters.items() if name not in RIVAL_CONSTRAINTS}
+    def _lesson(self, X: ArrayLike, y: ArrayLike) -> Lesson:
+        """Return validated rows with their classes; sets ``classes_``."""
+        rows, class_of_row = self._rows_and_classes(X, y)
+        n_threads = resolve_n_jobs(self.n_jobs)
+        return Lesson(rows, class_of_row, len(self.classes_), self._seed(), n_threads)
 
     @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
@@ -131,22 +252,14 @@ class RivalClassifier(ScoreClassifier):
         -------
         self
         """
-        rows, class_of_row = self._rows_and_classes(X, y)
-        if self._has_rows_as_atoms and not (some := rows.any(axis=1)).all():
-            rows, class_of_row = rows[some], class_of_row[some]
-        n_classes, seed = len(self.classes_), self._seed()
-        n_threads = resolve_n_jobs(self.n_jobs)
-
-        def learn(X: Floats, class_of_row: Classes) -> Model:
-            with single_threaded_blas():
-                return self._learn(X, class_of_row, n_classes, seed, n_threads)
-
-        self._publish(learn(rows, class_of_row))
-        if self.calibrate:
-            self.temperature_ = fit_temperature(learn, rows, class_of_row, seed, n_threads)
+        lesson = self._lesson(X, y)
+        with single_threaded_blas():
+            self._publish(self._learn(lesson))
+            if self.calibrate:
+                self.temperature_ = fit_temperature(self._learn, lesson)
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike) -> Scores:
         """Scores of rows: the higher, the more likely the class.
 
         Parameters
@@ -167,21 +280,39 @@ class RivalClassifier(ScoreClassifier):
     predict_proba = available_if(_is_calibrated)(ScoreClassifier.predict_proba)
 
 
-def fit_temperature(
-    learn: Callable[[Floats, Classes], Model],
-    X: Floats,
-    class_of_row: Classes,
-    seed: int,
-    n_threads: int,
-) -> float:
+class RowsClassifier(RivalClassifier):
+    """Base of the rivals whose atoms are training rows.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Decides which rows are held out for the temperature.
+
+    Attributes
+    ----------
+    atoms_, components_ : ndarray of shape (n_atoms, n_features)
+        The training rows without those of zeros.
+    objective_ : ndarray of shape (0,)
+        Empty: nothing is iterated.
+    """
+
+    def _lesson(self, X: ArrayLike, y: ArrayLike) -> Lesson:
+        """Leave out rows of zeros, which code nothing."""
+        lesson = super()._lesson(X, y)
+        some = lesson.X.any(axis=1)
+        return lesson if some.all() else lesson.of_rows(some)
+
+
+def fit_temperature(learn: Callable[[Lesson], Model], lesson: Lesson) -> float:
     """Temperature of the softmax, fitted on rows that a second fit did not see.
 
     Returns 1 where every class has a single row, so that none can be left out.
     """
-    fold = next(stratified_folds(make_key(seed), class_of_row, CALIBRATION_PARTS, len(X)), None)
+    X, class_of_row = lesson.X, lesson.class_of_row
+    key = make_key(lesson.seed)
+    fold = next(stratified_folds(key, class_of_row, CALIBRATION_PARTS, len(X)), None)
     if fold is None:
         return 1.0
-    model = learn(X[fold.learn], class_of_row[fold.learn])
-    with single_threaded_blas():
-        scores = model.scores(X[fold.held_out], n_threads)
+    model = learn(lesson.of_rows(fold.learn))
+    scores = model.scores(X[fold.held_out], lesson.n_threads)
     return 1.0 / fit_sharpness(scores, class_of_row[fold.held_out])

@@ -3,104 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._threads import run_blocks
-from dbdl.coding.omp import Selection
-from dbdl.estimators._rows import POSITIVE, unit_rows
-from dbdl.learn.ksvd import Update, code_rows, distinct_rows
-from dbdl.learn.labels import one_hot, ridge_label_atoms
+from dbdl.estimators._rows import unit_rows
+from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
-from dbdl.rivals._base import Classes
-from dbdl.rivals.ksvd import LABELLED_CONSTRAINTS, KSVDModel, LabelledKSVD, Learning, run_ksvd
+from dbdl.rivals._atoms import distinct_rows
+from dbdl.rivals._base import Classes, Lesson
+from dbdl.rivals._ksvd import Learning, learn_ksvd
+from dbdl.rivals._parameters import PositiveWeight
+from dbdl.rivals.ksvd import KSVDModel, LabelledKSVD
 
 #: Rounds of K-SVD on the rows of each class, from which the dictionary starts.
 START_ITERATIONS = 20
 
 
-def learn_class_atoms(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    learning: Learning,
-    seed: int,
-    n_threads: int = 1,
-) -> tuple[Floats, Classes]:
-    """K-SVD on the rows of each class alone, with at most half of its atoms for a row.
+class JointKSVD(LabelledKSVD):
+    """Base of the methods that learn atoms and label atoms together."""
 
-    With all of them codes would not be sparse, and the atoms any basis of the span of the rows.
+    def _class_atoms(self, lesson: Lesson, learning: Learning) -> tuple[Floats, Classes]:
+        """K-SVD on the rows of each class alone; returns atoms and the class of each.
 
-    Returns
-    -------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Class after class.
-    class_of_atom : ndarray of shape (n_atoms,)
-    """
+        A row uses at most half of the atoms of its class. With all of them, codes would not be
+        sparse, and the atoms would be any basis of the span of the rows.
+        """
+        rows = lesson.by_class()
 
-    def learn(c: int) -> Floats:
-        own = np.ascontiguousarray(X[class_of_row == c])
-        start = distinct_rows(own, n_atoms_per_class, np.random.default_rng([seed, c]))
-        n_nonzero = min(learning.n_nonzero, max(1, len(start) // 2))
-        settings = replace(learning, n_nonzero=n_nonzero, n_iterations=START_ITERATIONS)
-        return run_ksvd(own, start, settings, 1)[0] if len(start) else start
+        def learn(c: int) -> Floats:
+            own = np.ascontiguousarray(rows[c])
+            start = distinct_rows(own, self.n_atoms_per_class, lesson.rng(c))
+            n_nonzero = min(learning.n_nonzero, max(1, len(start) // 2))
+            settings = replace(learning, n_nonzero=n_nonzero, n_iterations=START_ITERATIONS)
+            return learn_ksvd(own, start, settings).atoms if len(start) else start
 
-    atoms = run_blocks(learn, range(n_classes), n_threads)
-    return np.vstack(atoms), np.repeat(np.arange(n_classes), [len(own) for own in atoms])
+        atoms = run_blocks(learn, range(lesson.n_classes), lesson.n_threads)
+        return np.vstack(atoms), np.repeat(np.arange(lesson.n_classes), [*map(len, atoms)])
 
+    def _joint_model(
+        self, lesson: Lesson, atoms: Floats, class_weight: NDArray[np.float64], learning: Learning
+    ) -> tuple[KSVDModel, NDArray[np.intp]]:
+        """K-SVD on rows with their labels appended, and the label atoms that fall out of it.
 
-def learn_joint_atoms(
-    X: Floats,
-    class_of_row: Classes,
-    atoms: Floats,
-    class_weight: NDArray[np.float64],
-    penalty: float,
-    learning: Learning,
-    n_threads: int = 1,
-) -> tuple[KSVDModel, NDArray[np.intp]]:
-    """K-SVD on rows with their labels appended, and the label atoms that fall out of it.
-
-    Atoms of labels alone, which no row would choose, are left out.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    class_of_row : ndarray of shape (n_samples,)
-    atoms : ndarray of shape (n_atoms, n_features)
-        Atoms to start from, of unit norm; label atoms start at the ridge solution.
-    class_weight : ndarray of shape (n_classes,)
-        Weight of the squared error of each column of the labels.
-    penalty : float
-        Of that ridge regression.
-    learning : Learning
-    n_threads : int, default=1
-
-    Returns
-    -------
-    model : KSVDModel
-    kept : ndarray of int
-        Numbers that its atoms had among those at the start.
-    """
-    n_classes, n_features = len(class_weight), X.shape[1]
-    root = np.sqrt(class_weight)
-    codes = code_rows(X, atoms, learning.n_nonzero, learning.selection, n_threads)
-    label_atoms = ridge_label_atoms(codes, class_of_row, n_classes, penalty)
-    rows = np.hstack([X, (one_hot(class_of_row, n_classes) * root).astype(X.dtype)])
-    joint, _, objective = run_ksvd(
-        rows, np.hstack([atoms, label_atoms * root]), learning, n_threads
-    )
-    kept = np.flatnonzero(joint[:, :n_features].any(axis=1))
-    if not len(kept):
-        raise ValueError(
-            f"label_weight and the like are so large (up to {class_weight.max():.2g}) that atoms "
-            "are made of labels alone. Use smaller weights."
-        )
-    atoms, label_atoms = split_joint_atoms(joint[kept], n_features, root)
-    n_nonzero = min(learning.n_nonzero, *atoms.shape)
-    return KSVDModel(atoms, label_atoms, n_nonzero, learning.selection, objective), kept
+        ``atoms`` of unit norm are the start, their label atoms start at the ridge solution;
+        ``class_weight`` (n_classes,) weighs the squared error of each column of the labels. Atoms
+        of labels alone, which no row would choose, are left out: returns the numbers of those that
+        are kept, too.
+        """
+        X, root, n_threads = lesson.X, np.sqrt(class_weight), lesson.n_threads
+        label_atoms = lesson.label_atoms(learning.code(X, atoms, n_threads), self.penalty)
+        labels = one_hot(lesson.class_of_row, lesson.n_classes)
+        rows = np.hstack([X, (labels * root).astype(X.dtype)])
+        learned = learn_ksvd(rows, np.hstack([atoms, label_atoms * root]), learning, n_threads)
+        kept = np.flatnonzero(learned.atoms[:, : X.shape[1]].any(axis=1))
+        if not len(kept):
+            raise ValueError(
+                f"label_weight and the like are so large (up to {class_weight.max():.2g}) that "
+                "atoms are made of labels alone. Use smaller weights."
+            )
+        atoms, label_atoms = split_joint_atoms(learned.atoms[kept], X.shape[1], root)
+        n_nonzero = min(learning.n_nonzero, *atoms.shape)
+        return KSVDModel(atoms, label_atoms, learned.objective, n_nonzero, learning.rule), kept
 
 
 def split_joint_atoms(
@@ -111,17 +76,8 @@ def split_joint_atoms(
     Both parts are divided by the norm of the first, so that a code over the atoms scores as the
     code that was learned, times that norm, would have.
 
-    Parameters
-    ----------
-    joint : ndarray of shape (n_atoms, n_features + n_classes)
-    n_features : int
-    root : ndarray of shape (n_classes,)
-        Square roots of the weights of the labels.
-
-    Returns
-    -------
-    atoms : ndarray of shape (n_atoms, n_features)
-    label_atoms : ndarray of shape (n_atoms, n_classes)
+    ``joint`` is (n_atoms, n_features + n_classes); ``root`` (n_classes,) are the square roots of
+    the weights of the labels.
     """
     features, labels = joint[:, :n_features].astype(np.float64), joint[:, n_features:]
     unit = unit_rows(features)
@@ -130,26 +86,7 @@ def split_joint_atoms(
     return np.ascontiguousarray(unit.astype(joint.dtype)), labels / (norm * root)
 
 
-def learn_dksvd(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    label_weight: float,
-    penalty: float,
-    learning: Learning,
-    seed: int,
-    n_threads: int = 1,
-) -> KSVDModel:
-    """Learn atoms class by class, then atoms and label atoms together."""
-    atoms, _ = learn_class_atoms(
-        X, class_of_row, n_classes, n_atoms_per_class, learning, seed, n_threads
-    )
-    weight = np.full(n_classes, label_weight)
-    return learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)[0]
-
-
-class DKSVDClassifier(LabelledKSVD):
+class DKSVDClassifier(JointKSVD):
     r"""Discriminative K-SVD: atoms and a linear classifier learned together.
 
     .. math::
@@ -172,91 +109,24 @@ class DKSVDClassifier(LabelledKSVD):
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        Atoms of each class to start from; a class with fewer different rows gets as many as it
-        has.
-    n_nonzero : int, default=None
-        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
-        or a quarter of the features where that is less.
-    n_iterations : int, default=50
-        Rounds of coding and updating.
     label_weight : float, default=0.001
-        :math:`\kappa`. Not chosen by a rule: it was looked at on the digits of the package's own
-        tests, test rows and all. On held-out rows of Extended YaleB, 1e-6 to 0.1 differ by less
-        than the noise of 600 rows.
+        :math:`\kappa`. The default was chosen by hand on the digits of the package's own tests,
+        test rows included. On held-out rows of Extended YaleB, 1e-6 to 0.1 differ by less than the
+        noise of 600 rows.
     penalty : float, default=0.1
         Of the ridge regression that :math:`W` starts from, for rows of unit norm.
-    update : {"approximate", "exact"}, default="approximate"
-        Update of an atom and its coefficients, see `dbdl.rivals.ksvd.KSVDDictionary`.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
-        Rule of matching pursuit, see `dbdl.coding.omp`.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads; any number gives the same bits.
-    random_state : int, RandomState instance or None, default=None
-        Decides which rows the atoms start from, and which are held out for the temperature.
-
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
-    model_ : KSVDModel
-    objective_ : ndarray of shape (n_iterations,)
-        The objective above after each iteration. Matching pursuit is greedy and replaced atoms
-        start anew, so it need not fall at each.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
     Q. Zhang and B. Li, "Discriminative K-SVD for dictionary learning in face recognition", CVPR
     2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.dksvd import DKSVDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DKSVDClassifier(n_nonzero=10, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LABELLED_CONSTRAINTS,
-        "label_weight": [POSITIVE],
-    }
-    _learn_model = staticmethod(learn_dksvd)
+    label_weight: PositiveWeight = 0.001
 
-    def __init__(
-        self,
-        n_atoms_per_class: int = 15,
-        *,
-        n_nonzero: int | None = None,
-        n_iterations: int = 50,
-        label_weight: float = 0.001,
-        penalty: float = 0.1,
-        update: Update = "approximate",
-        selection: Selection = "orthogonal",
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.n_nonzero = n_nonzero
-        self.n_iterations = n_iterations
-        self.label_weight = label_weight
-        self.penalty = penalty
-        self.update = update
-        self.selection = selection
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _example = "n_nonzero=10, random_state=0"
+
+    def _learn_from(self, lesson: Lesson, learning: Learning) -> KSVDModel:
+        atoms, _ = self._class_atoms(lesson, learning)
+        weight = np.full(lesson.n_classes, self.label_weight)
+        return self._joint_model(lesson, atoms, weight, learning)[0]

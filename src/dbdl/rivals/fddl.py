@@ -5,30 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral
-from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import block_slices, run_blocks
-from dbdl.estimators._rows import NOT_NEGATIVE
-from dbdl.model.record import Record
 from dbdl.model.state import Floats
-from dbdl.model.trust import AtomBlocks, Atoms, ByClass, NotNegative, Objective
-from dbdl.rivals._atoms import Start, start_atoms, update_atoms
-from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
-from dbdl.rivals._class_codes import (
+from dbdl.model.trust import AtomBlocks, ByClass, NotNegative
+from dbdl.rivals._atoms import start_atoms, update_atoms
+from dbdl.rivals._base import Classes, Lesson, Scores
+from dbdl.rivals._class_atoms import (
+    DecidingClassifier,
+    DecidingModel,
+    alternate,
     improve_codes,
-    lasso_codes,
     loss_near_mean,
     squared_class_residuals,
     squared_norms,
     total_square,
 )
-
-Rule = Literal["global", "local"]
+from dbdl.rivals._fista import FistaResult
+from dbdl.rivals._parameters import AnyWeight
 
 #: Rows of codes multiplied at once: fixed, so that the threads do not decide the rounding.
 CODE_ROWS = 256
@@ -38,84 +34,30 @@ MEAN_WEIGHT = {"global": 0.5, "local": 0.005}
 
 
 @dataclass(frozen=True)
-class FDDLModel(Record):
+class FDDLModel(DecidingModel):
     """Atoms of every class, one block each, and the mean codes of the classes."""
 
-    atoms: Atoms
     blocks: AtomBlocks
     mean_codes: ByClass  # (n_classes, n_atoms)
-    rule: Rule
-    test_penalty: NotNegative
     mean_weight: NotNegative
-    objective: Objective
 
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
-        """Minus the loss of each class under the rule."""
-        if self.rule == "global":
-            return -self._global_loss(X, n_threads)
+    def local_loss(self, X: Floats, c: int) -> Scores:
+        """Loss by codes over the atoms of class ``c``, near its mean code."""
+        own = self.blocks[c]
+        mean = self.mean_codes[c, own]
+        return loss_near_mean(X, self.atoms[own], mean, self.test_penalty, self.mean_weight)
 
-        def loss(c: int) -> NDArray[np.float64]:
-            own = self.blocks[c]
-            mean = self.mean_codes[c, own]
-            return loss_near_mean(X, self.atoms[own], mean, self.test_penalty, self.mean_weight)
-
-        return -np.column_stack(run_blocks(loss, range(len(self.blocks)), n_threads))
-
-    def _global_loss(self, X: Floats, n_threads: int) -> NDArray[np.float64]:
-        codes = lasso_codes(X, self.atoms, self.test_penalty, n_threads)
+    def global_loss(self, X: Floats, codes: Floats) -> Scores:
+        """Class residuals, and the distance of the code to the mean code of the class."""
         loss = squared_class_residuals(X, codes, self.atoms, self.blocks)
         for c, mean in enumerate(self.mean_codes):
             loss[:, c] += self.mean_weight * squared_norms(codes - mean)
         return loss
 
 
-def learn_fddl(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    *,
-    n_atoms_per_class: int,
-    penalty: float,
-    fisher: float,
-    n_iterations: int,
-    start: Start = "rows",
-    rule: Rule = "global",
-    test_penalty: float = 0.005,
-    mean_weight: float | None = None,
-    seed: int = 0,
-    n_threads: int = 1,
-) -> FDDLModel:
-    """Alternate atoms (one pass) and the codes of all rows (FISTA).
-
-    See `FDDLClassifier` for the problem.
-    """
-    rng = np.random.default_rng(seed)
-    order = np.argsort(class_of_row, kind="stable")  # means are then sums of slices
-    X, class_of_row = X[order], class_of_row[order]
-    atoms, blocks = start_atoms(X, class_of_row, n_classes, n_atoms_per_class, start, rng)
-    problem = FisherCodes(X, class_of_row, n_classes, blocks, fisher, n_threads)
-    codes, curvature = np.zeros((len(X), len(atoms)), dtype=X.dtype), 1.0
-
-    def code() -> tuple[Floats, float]:
-        found = improve_codes(
-            problem.product(atoms), problem.linear(atoms), codes, penalty, curvature
-        )
-        return found.codes, found.lipschitz
-
-    codes, curvature = code()
-    trace = []
-    for _ in range(n_iterations):
-        atoms = update_atoms(atoms, *problem.sums(codes), blocks)
-        codes, curvature = code()
-        trace.append(problem.objective(codes, atoms, penalty))
-    means = problem.class_means(codes)
-    weight = MEAN_WEIGHT[rule] if mean_weight is None else mean_weight
-    return FDDLModel(atoms, tuple(blocks), means, rule, test_penalty, weight, np.array(trace))
-
-
 @dataclass(frozen=True)
 class FisherCodes:
-    r"""The problem of the codes and its sums; rows are sorted by class.
+    r"""The problem of `FDDLClassifier`; rows are sorted by class.
 
     With :math:`G = D D^T`, :math:`\bar G` its diagonal blocks, :math:`P_c` the map of each code
     to the mean of its class and :math:`P_1` to the mean of all, half the objective but for the
@@ -134,7 +76,19 @@ class FisherCodes:
     n_classes: int
     blocks: list[slice]
     fisher: float
+    penalty: float
     n_threads: int = 1
+
+    def step(self, atoms: Floats, found: FistaResult) -> tuple[Floats, FistaResult, float]:
+        """Update the atoms by one pass, then improve the codes."""
+        atoms = update_atoms(atoms, *self.sums(found.codes), self.blocks)
+        found = self.code(atoms, found.codes, found.lipschitz)
+        return atoms, found, self.objective(found.codes, atoms)
+
+    def code(self, atoms: Floats, before: Floats, curvature: float = 1.0) -> FistaResult:
+        """Codes of all rows, improved from those before."""
+        linear = self.linear(atoms)
+        return improve_codes(self.product(atoms), linear, before, self.penalty, curvature)
 
     @property
     def class_rows(self) -> list[slice]:
@@ -187,7 +141,7 @@ class FisherCodes:
             cross[block] += codes[rows, block].T @ self.X[rows]
         return gram, cross
 
-    def objective(self, codes: Floats, atoms: Floats, penalty: float) -> float:
+    def objective(self, codes: Floats, atoms: Floats) -> float:
         """Objective of `FDDLClassifier`; residuals are computed directly, since sums cancel."""
         value = total_square(self.X - codes @ atoms)
         for rows, block in zip(self.class_rows, self.blocks, strict=True):
@@ -196,7 +150,8 @@ class FisherCodes:
             others[rows] = 0
             # squares alone, nothing to cancel: the small Gram matrix will do
             value += float(np.sum((others @ (atoms[block] @ atoms[block].T)) * others, dtype=float))
-        return value + penalty * float(np.abs(codes).sum(dtype=np.float64)) + self.scatter(codes)
+        value += self.penalty * float(np.abs(codes).sum(dtype=np.float64))
+        return value + self.scatter(codes)
 
     def scatter(self, codes: Floats) -> float:
         """The Fisher term: within classes, less between them, plus the squares of the codes."""
@@ -208,12 +163,12 @@ class FisherCodes:
         return self.fisher * (within - between + total_square(codes))
 
 
-class FDDLClassifier(RivalClassifier):
+class FDDLClassifier(DecidingClassifier):
     r"""Fisher discrimination dictionary learning (FDDL).
 
     The atoms :math:`D` of unit norm are blocks :math:`D_c` of classes. The codes :math:`A_c` of
     the rows :math:`X_c` of class :math:`c`, with parts :math:`A_c^j` over the atoms of class
-    :math:`j`, should do it with their own atoms alone, and lie close together:
+    :math:`j`, should use the atoms of their own class alone, and lie close together:
 
     .. math::
 
@@ -224,124 +179,58 @@ class FDDLClassifier(RivalClassifier):
     with :math:`S_W` the scatter of the codes around the means of their classes and :math:`S_B`
     that of the class means around the mean of all, weighted by the sizes of the classes.
 
-    Atoms and codes take turns. The atoms are updated one by one, each exactly. The codes of all
+    Atoms and codes are updated in turn: the atoms one by one, each exactly. The codes of all
     classes are found together by FISTA: the problem is jointly convex in them, so there is no need
     to go class by class as the paper does. The objective never rises.
 
     A row :math:`x` belongs to the class with the least
 
-    - ``rule="global"``: :math:`\|x - a^c D_c\|^2 + w \|a - m_c\|^2` with the code
+    - ``decision="global"``: :math:`\|x - a^c D_c\|^2 + w \|a - m_c\|^2` with the code
       :math:`a = \arg\min_a \|x - a D\|^2 + \gamma \|a\|_1` over all atoms and :math:`m_c` the mean
       code of the class;
-    - ``rule="local"``: :math:`\min_a \|x - a D_c\|^2 + \gamma \|a\|_1 + w \|a - m_c^c\|^2`, a code
-      over the atoms of the class.
+    - ``decision="local"``: :math:`\min_a \|x - a D_c\|^2 + \gamma \|a\|_1 + w \|a - m_c^c\|^2`, a
+      code over the atoms of the class.
 
-    The DBDL paper uses the global rule and the settings of the FDDL paper for the AR faces, on AR
-    and Extended YaleB alike: the defaults here. ``test_penalty`` and ``mean_weight`` are those of
-    the demonstration that the authors of FDDL published.
+    The DBDL paper uses the global decision and the settings of the FDDL paper for the AR faces, on
+    AR and Extended YaleB alike: the defaults here. ``test_penalty`` and ``mean_weight`` are those
+    of the demonstration that the authors of FDDL published.
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        A class with fewer rows gets as many atoms as it has rows.
-    penalty : float, default=0.005
-        :math:`\lambda_1`, for rows of unit norm.
     fisher : float, default=0.05
         :math:`\lambda_2`.
-    n_iterations : int, default=15
     start : {"rows", "pca"}, default="rows"
         First atoms: rows of the class at random, or its principal directions (not centred). The
         authors start at the latter; rows did better on held-out rows of splits of Extended YaleB
         (97.1 against 95.8 %). Such rows are test rows of other splits.
-    rule : {"global", "local"}, default="global"
-    test_penalty : float, default=0.005
-        :math:`\gamma`.
     mean_weight : float, default=None
-        :math:`w`; None is 0.5 for the global rule, and for the local one 0.005, since its code
+        :math:`w`; None is 0.5 for the global decision, and 0.005 for the local one, whose code
         would be held at the mean by more.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads.
-    random_state : int, RandomState instance or None, default=None
-        Decides the first atoms with ``start="rows"``, and which rows are held out for the
-        temperature.
-
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Of unit norm, class after class.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
-    model_ : FDDLModel
-    objective_ : ndarray of shape (n_iterations,)
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
     M. Yang, L. Zhang, X. Feng and D. Zhang, "Fisher discrimination dictionary learning for sparse
     representation", ICCV 2011.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.fddl import FDDLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = FDDLClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RIVAL_CONSTRAINTS,
-        "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [NOT_NEGATIVE],
-        "fisher": [NOT_NEGATIVE],
-        "n_iterations": [Interval(Integral, 0, None, closed="left")],
-        "start": [StrOptions({"pca", "rows"})],
-        "rule": [StrOptions({"global", "local"})],
-        "test_penalty": [NOT_NEGATIVE],
-        "mean_weight": [None, NOT_NEGATIVE],
-    }
+    fisher: AnyWeight = 0.05
+    mean_weight: AnyWeight | None = None
 
-    _needs_many_features = True
+    _example = "random_state=0"
 
-    def __init__(
-        self,
-        *,
-        n_atoms_per_class: int = 15,
-        penalty: float = 0.005,
-        fisher: float = 0.05,
-        n_iterations: int = 15,
-        start: Start = "rows",
-        rule: Rule = "global",
-        test_penalty: float = 0.005,
-        mean_weight: float | None = None,
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.penalty = penalty
-        self.fisher = fisher
-        self.n_iterations = n_iterations
-        self.start = start
-        self.rule = rule
-        self.test_penalty = test_penalty
-        self.mean_weight = mean_weight
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> FDDLModel:
-        return learn_fddl(
-            X, class_of_row, n_classes, **self._own_settings(), seed=seed, n_threads=n_threads
-        )
+    def _learn(self, lesson: Lesson) -> FDDLModel:
+        rng = lesson.rng()
+        lesson = lesson.of_rows(np.argsort(lesson.class_of_row, kind="stable"))
+        atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, rng)
+        problem = FisherCodes(
+            lesson.X, lesson.class_of_row, lesson.n_classes, blocks, self.fisher, self.penalty,
+            lesson.n_threads,
+        )  # fmt: skip
+        empty = np.zeros((len(lesson.X), len(atoms)), dtype=lesson.X.dtype)
+        found = problem.code(atoms, empty)
+        atoms, found, trace = alternate(problem, atoms, found, self.n_iterations)
+        weight = MEAN_WEIGHT[self.decision] if self.mean_weight is None else self.mean_weight
+        return FDDLModel(
+            atoms, lesson.n_classes, self.test_penalty, trace, self.decision, tuple(blocks),
+            problem.class_means(found.codes), weight,
+        )  # fmt: skip

@@ -3,146 +3,68 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Selection, gram_matrix
-from dbdl.estimators._rows import N_JOBS, POSITIVE, RowEstimator, decode
+from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.ksvd import LEAST_USE, SAME_ATOM, Update, code_rows, distinct_rows, learn_ksvd
-from dbdl.learn.labels import ridge_label_atoms
-from dbdl.model.record import Record
 from dbdl.model.state import Floats
-from dbdl.model.trust import AtLeastOne, Atoms, LabelAtoms, Objective, Scope
-from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
+from dbdl.model.trust import AtLeastOne, Atoms, Scope
+from dbdl.rivals._atoms import distinct_rows
+from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier
+from dbdl.rivals._ksvd import LEAST_USE, SAME_ATOM, Learning, Update, code_rows, learn_ksvd
+from dbdl.rivals._parameters import PositiveCount, PositiveWeight, RowParameters
 
 #: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
 #: (504 features), but at most this part of the features. In few dimensions 30 would code anything;
-#: the part was looked at on the digits of tests/rivals/test_every_method.py, test rows and all.
+#: the part was chosen on the digits of tests/rivals/test_every_method.py, test rows included.
 N_NONZERO = 30
 MOST_OF_FEATURES = 0.25
 
-#: Constraints of the parameters that K-SVD and its offspring share.
-KSVD_CONSTRAINTS: dict[str, list[Any]] = {
-    "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
-    "n_iterations": [Interval(Integral, 1, None, closed="left")],
-    "update": [StrOptions({"approximate", "exact"})],
-    "selection": [StrOptions({"orthogonal", "forward"})],
-}
-LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
-    **RIVAL_CONSTRAINTS,
-    **KSVD_CONSTRAINTS,
-    "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-    "penalty": [POSITIVE],
-}
 
+class KSVDParameters(RowParameters):
+    """Parameters that K-SVD and its offspring share.
 
-@dataclass(frozen=True)
-class Learning:
-    """How a dictionary is learned: arguments of `dbdl.learn.ksvd.learn_ksvd`.
-
-    Classifiers replace only atoms that no row uses or that are nearly equal: an atom of few rows
-    may be what tells a small class apart. On YaleB, labels appended, atoms replaced as eagerly as
-    a dictionary of its own wants it cost 3 points on held-out rows.
-    """
-
-    n_nonzero: int = N_NONZERO
-    n_iterations: int = 50
-    update: Update = "approximate"
-    selection: Selection = "orthogonal"
-    least_use: float = 0.0
-    same_atom: float = 0.99
-
-    @classmethod
-    def of(cls, estimator: Any, n_features: int) -> Learning:
-        """Read those fields that are parameters of the estimator."""
-        names = [name for name in cls.__dataclass_fields__ if hasattr(estimator, name)]
-        settings = {name: getattr(estimator, name) for name in names}
-        if settings["n_nonzero"] is None:
-            settings["n_nonzero"] = min(N_NONZERO, int(np.ceil(MOST_OF_FEATURES * n_features)))
-        return cls(**settings)
-
-
-@dataclass(frozen=True)
-class KSVDModel(Record):
-    """Atoms, and the linear map from codes to scores.
-
-    Attributes
+    Parameters
     ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
-    label_atoms : ndarray of shape (n_atoms, n_classes)
-    n_nonzero : int
-        Non-zeros of a code, at most the numbers of atoms and features.
-    selection : {"orthogonal", "forward"}
-        Rule of matching pursuit.
-    objective : ndarray of shape (n_iterations,)
+    n_nonzero : int, default=None
+        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
+        or a quarter of the features where that is less.
+    n_iterations : int, default=50
+        Rounds of coding and updating.
+    update : {"approximate", "exact"}, default="approximate"
+        Update of an atom and its coefficients: by a step of the power iteration, or by the
+        singular vectors. The approximate one is faster and learns as well.
+    rule : {"orthogonal", "forward"}, default="orthogonal"
+        Rule of matching pursuit, see `dbdl.coding.omp`.
     """
 
-    atoms: Atoms
-    label_atoms: LabelAtoms
-    n_nonzero: AtLeastOne
-    selection: Selection
-    objective: Objective
+    n_nonzero: PositiveCount | None = None
+    n_iterations: PositiveCount = 50
+    update: Update = "approximate"
+    rule: Selection = "orthogonal"
 
-    @cached_property
-    def gram(self) -> Floats:
-        """Inner products of the atoms, found once for all queries."""
-        return gram_matrix(self.atoms)
-
-    def encode(self, X: Floats, n_threads: int = 1) -> csr_matrix:
-        """Codes of rows (n_samples, n_atoms)."""
-        return code_rows(X, self.atoms, self.n_nonzero, self.selection, n_threads, self.gram)
-
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
-        """Codes times label atoms."""
-        scores: NDArray[np.float64] = self.encode(X, n_threads) @ self.label_atoms
-        return scores
-
-
-def learn_ksvd_classifier(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    penalty: float,
-    learning: Learning,
-    seed: int,
-    n_threads: int = 1,
-) -> KSVDModel:
-    """Learn a dictionary of all rows, without labels, and ridge regression on its codes."""
-    rng = np.random.default_rng(seed)
-    start = np.vstack(
-        [distinct_rows(X[class_of_row == c], n_atoms_per_class, rng) for c in range(n_classes)]
-    )
-    atoms, _, objective = run_ksvd(X, start, learning, n_threads)
-    codes = code_rows(X, atoms, learning.n_nonzero, learning.selection, n_threads)
-    label_atoms = ridge_label_atoms(codes, class_of_row, n_classes, penalty)
-    n_nonzero = min(learning.n_nonzero, *atoms.shape)
-    return KSVDModel(atoms, label_atoms, n_nonzero, learning.selection, objective)
-
-
-def run_ksvd(
-    X: Floats, start: Floats, learning: Learning, n_threads: int
-) -> tuple[Floats, csr_matrix, NDArray[np.float64]]:
-    """Atoms, codes and objective of K-SVD from a start."""
-    learned = learn_ksvd(X, start, **asdict(learning), n_threads=n_threads)
-    return learned.atoms, learned.codes, learned.objective
+    def _learning(self, n_features: int, least_use: float, same_atom: float) -> Learning:
+        n_nonzero = self.n_nonzero
+        if n_nonzero is None:
+            n_nonzero = min(N_NONZERO, int(np.ceil(MOST_OF_FEATURES * n_features)))
+        return Learning(n_nonzero, self.n_iterations, self.update, self.rule, least_use, same_atom)
 
 
 def warn_if_clipped(n_nonzero: int | None, n_atoms: int, n_features: int) -> None:
-    """Say so where more non-zeros were asked for than there are atoms or features."""
+    """Warn where more non-zeros were asked for than there are atoms or features."""
     most = min(n_atoms, n_features)
     if n_nonzero is not None and n_nonzero > most:
         warnings.warn(
@@ -153,39 +75,37 @@ def warn_if_clipped(n_nonzero: int | None, n_atoms: int, n_features: int) -> Non
         )
 
 
-class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator):
+# ------------------------------------------------------------------------------------ dictionary
+
+
+class LearnedAtoms:
+    """Attributes of a dictionary that are checked when it comes from a file."""
+
+    atoms_: Atoms
+    n_nonzero_: AtLeastOne
+
+
+class KSVDDictionary(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, LearnedAtoms, RowEstimator
+):
     r"""Dictionary learning by K-SVD, without labels.
 
     .. math:: \min_{D, A} \|X - A D\|_F^2, \quad \|a_i\|_0 \le t, \quad \|d_k\| = 1
 
-    by turns: rows are coded by matching pursuit over the atoms; then each atom is updated together
-    with its coefficients. Atoms that hardly a row uses, or nearly equal to another, are replaced
-    by the worst-coded rows. See `dbdl.learn.ksvd` for the function.
+    is solved in turns: rows are coded by matching pursuit over the atoms, then each atom is updated
+    together with its coefficients. Atoms that hardly any row uses, or that nearly equal another,
+    are replaced by the worst-coded rows.
 
     Parameters
     ----------
     n_atoms : int, default=100
         Number of atoms; at most as many as X has rows of different directions, from which the
         atoms start.
-    n_nonzero : int, default=None
-        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
-        or a quarter of the features where that is less.
-    n_iterations : int, default=50
-        Rounds of coding and updating.
-    update : {"approximate", "exact"}, default="approximate"
-        Update of an atom and its coefficients: by a step of the power iteration (Rubinstein et
-        al., 2008), or by the singular vectors. The approximate one is faster and learns as well.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
-        Rule of matching pursuit, see `dbdl.coding.omp`.
     least_use : float, default=0.25
-        Atoms used by less than this part of the mean number of uses are replaced; 0 replaces
-        those alone that no row uses.
+        Atoms used by less than this part of the mean number of uses are replaced; 0 replaces only
+        those that no row uses.
     same_atom : float, default=0.95
         Of two atoms with a larger absolute cosine the one less used is replaced; 1 keeps both.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads; any number gives the same bits.
     random_state : int, RandomState instance or None, default=None
         Decides which rows the atoms start from.
 
@@ -199,8 +119,6 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
     objective_ : ndarray of shape (n_iterations,)
         Squared error after each iteration. Matching pursuit is greedy and replaced atoms start
         anew, so it need not fall at each.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
@@ -220,45 +138,11 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
     (3, 80)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KSVD_CONSTRAINTS,
-        "least_use": [Interval(Real, 0, 1, closed="left")],
-        "same_atom": [Interval(Real, 0, 1, closed="right")],
-        "n_atoms": [Interval(Integral, 1, None, closed="left")],
-        "normalize": ["boolean"],
-        "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
-    }
+    n_atoms: PositiveCount = field(default=100, kw_only=False)
+    least_use: Annotated[float, Interval(Real, 0, 1, closed="left")] = LEAST_USE
+    same_atom: Annotated[float, Interval(Real, 0, 1, closed="right")] = SAME_ATOM
 
     _learned: ClassVar[tuple[str, ...]] = ("atoms_",)
-
-    atoms_: Atoms
-    n_nonzero_: AtLeastOne
-
-    def __init__(
-        self,
-        n_atoms: int = 100,
-        *,
-        n_nonzero: int | None = None,
-        n_iterations: int = 50,
-        update: Update = "approximate",
-        selection: Selection = "orthogonal",
-        least_use: float = LEAST_USE,
-        same_atom: float = SAME_ATOM,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms = n_atoms
-        self.n_nonzero = n_nonzero
-        self.n_iterations = n_iterations
-        self.update = update
-        self.selection = selection
-        self.least_use = least_use
-        self.same_atom = same_atom
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
@@ -279,15 +163,15 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         self._check_not_all_zero(rows)
         start = distinct_rows(rows, self.n_atoms, np.random.default_rng(self._seed()))
         warn_if_clipped(self.n_nonzero, *start.shape)
-        n_threads = resolve_n_jobs(self.n_jobs)
-        learning = Learning.of(self, rows.shape[1])
-        atoms, _, self.objective_ = run_ksvd(rows, start, learning, n_threads)
-        self._publish(atoms)
+        learning = self._learning(rows.shape[1], self.least_use, self.same_atom)
+        learned = learn_ksvd(rows, start, learning, resolve_n_jobs(self.n_jobs))
+        self.objective_ = learned.objective
+        self._publish(learned.atoms)
         self.n_nonzero_ = min(learning.n_nonzero, *self.atoms_.shape)
         return self
 
     def _publish(self, atoms: Floats) -> None:
-        """Set what follows from the atoms."""
+        """Set the attributes that follow from the atoms."""
         self.atoms_ = self.components_ = atoms
         self.n_atoms_ = self._n_features_out = len(atoms)
 
@@ -312,7 +196,7 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         check_is_fitted(self)
         rows = self._rows(X, reset=False).astype(self.atoms_.dtype, copy=False)
         n_threads = resolve_n_jobs(self.n_jobs)
-        return code_rows(rows, self.atoms_, self.n_nonzero_, self.selection, n_threads)
+        return code_rows(rows, self.atoms_, self.n_nonzero_, self.rule, n_threads)
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> Floats:
         """Rows that codes stand for.
@@ -331,22 +215,60 @@ class KSVDDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstim
         return decode(X, self.atoms_)
 
 
-class LabelledKSVD(RivalClassifier):
-    """Base of K-SVD with labels and its offspring: the parameters go to a function that learns."""
+# ------------------------------------------------------------------------------------ classifiers
 
-    #: Takes rows, class numbers and their count, then parameters by name and a `Learning`.
-    _learn_model: ClassVar[Callable[..., KSVDModel]]
 
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> KSVDModel:
-        learning = Learning.of(self, X.shape[1])
-        others = {n: v for n, v in self._own_settings().items() if n not in asdict(learning)}
-        model = type(self)._learn_model(
-            X, class_of_row, n_classes, **others, learning=learning, seed=seed, n_threads=n_threads
-        )
+@dataclass(frozen=True)
+class KSVDModel(LabelAtomsModel):
+    """Atoms of unit norm, how to code a row over them, and label atoms."""
+
+    n_nonzero: AtLeastOne  # at most the numbers of atoms and features
+    rule: Selection  # of matching pursuit
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Inner products of the atoms, found once for all queries."""
+        return gram_matrix(self.atoms)
+
+    def encode(self, X: Floats, n_threads: int = 1) -> csr_matrix:
+        """Codes of rows by matching pursuit."""
+        return code_rows(X, self.atoms, self.n_nonzero, self.rule, n_threads, self.gram)
+
+
+class LabelledKSVD(KSVDParameters, RivalClassifier):
+    """Base of K-SVD with labels and its offspring.
+
+    Only atoms that no row uses or that are nearly equal are replaced: an atom of few rows may be
+    what tells a small class apart. On YaleB with labels appended, replacing atoms as eagerly as
+    `KSVDDictionary` does cost 3 points on held-out rows.
+
+    Parameters
+    ----------
+    n_atoms_per_class : int, default=15
+        Atoms that start from each class; a class with fewer different rows brings as many as it
+        has.
+    penalty : float, default=0.1
+        Of the ridge regression of the labels on the codes, for rows of unit norm.
+
+    Attributes
+    ----------
+    objective_ : ndarray of shape (n_iterations,)
+        The objective above after each iteration. Matching pursuit is greedy and replaced atoms
+        start anew, so it need not fall at each.
+    """
+
+    n_atoms_per_class: PositiveCount = field(default=15, kw_only=False)
+    penalty: PositiveWeight = 0.1
+
+    def _learn(self, lesson: Lesson) -> KSVDModel:
+        learning = self._learning(lesson.X.shape[1], least_use=0.0, same_atom=0.99)
+        model = self._learn_from(lesson, learning)
         warn_if_clipped(self.n_nonzero, *model.atoms.shape)
         return model
+
+    @abstractmethod
+    def _learn_from(self, lesson: Lesson, learning: Learning) -> KSVDModel:
+        """Learn atoms and label atoms."""
 
 
 class KSVDClassifier(LabelledKSVD):
@@ -367,81 +289,28 @@ class KSVDClassifier(LabelledKSVD):
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        Atoms for each class, of which there are as many in all as in a dictionary with so many
-        rows of each class; a class with fewer different rows brings as many as it has.
-    n_nonzero : int, default=None
-        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
-        or a quarter of the features where that is less.
-    n_iterations : int, default=50
-        Rounds of coding and updating.
     penalty : float, default=0.1
         :math:`\lambda`, for rows of unit norm; the one of `RandomRowsClassifier` and of DBDL.
-    update : {"approximate", "exact"}, default="approximate"
-        Update of an atom and its coefficients, see `KSVDDictionary`.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
-        Rule of matching pursuit, see `dbdl.coding.omp`.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads; any number gives the same bits.
-    random_state : int, RandomState instance or None, default=None
-        Decides which rows the atoms start from, and which are held out for the temperature.
 
     Attributes
     ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
-    model_ : KSVDModel
     objective_ : ndarray of shape (n_iterations,)
         Squared error after each iteration.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
     M. Aharon, M. Elad and A. Bruckstein, "K-SVD: an algorithm for designing overcomplete
     dictionaries for sparse representation", IEEE Transactions on Signal Processing, 2006.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.ksvd import KSVDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = KSVDClassifier(n_nonzero=10, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LABELLED_CONSTRAINTS
-    _learn_model = staticmethod(learn_ksvd_classifier)
+    _example = "n_nonzero=10, random_state=0"
 
-    def __init__(
-        self,
-        n_atoms_per_class: int = 15,
-        *,
-        n_nonzero: int | None = None,
-        n_iterations: int = 50,
-        penalty: float = 0.1,
-        update: Update = "approximate",
-        selection: Selection = "orthogonal",
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.n_nonzero = n_nonzero
-        self.n_iterations = n_iterations
-        self.penalty = penalty
-        self.update = update
-        self.selection = selection
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    def _learn_from(self, lesson: Lesson, learning: Learning) -> KSVDModel:
+        rng, n_threads = lesson.rng(), lesson.n_threads
+        start = [distinct_rows(own, self.n_atoms_per_class, rng) for own in lesson.by_class()]
+        learned = learn_ksvd(lesson.X, np.vstack(start), learning, n_threads)
+        atoms = learned.atoms
+        codes = learning.code(lesson.X, atoms, n_threads)
+        label_atoms = lesson.label_atoms(codes, self.penalty)
+        n_nonzero = min(learning.n_nonzero, *atoms.shape)
+        return KSVDModel(atoms, label_atoms, learned.objective, n_nonzero, learning.rule)

@@ -13,39 +13,27 @@ there: the columns of :math:`Q` for the atoms of one class are copies, and so st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Options
 
-from dbdl.coding.omp import Selection
-from dbdl.estimators._rows import NOT_NEGATIVE, POSITIVE
-from dbdl.learn.ksvd import Update
-from dbdl.learn.labels import ridge_label_atoms
-from dbdl.model.state import Floats
 from dbdl.model.trust import ClassOfAtom, LabelAtoms
-from dbdl.rivals._base import Classes
-from dbdl.rivals.dksvd import learn_class_atoms, learn_joint_atoms
-from dbdl.rivals.ksvd import LABELLED_CONSTRAINTS, KSVDModel, LabelledKSVD, Learning
+from dbdl.rivals._base import Lesson
+from dbdl.rivals._ksvd import Learning
+from dbdl.rivals._parameters import AnyWeight, PositiveWeight
+from dbdl.rivals.dksvd import JointKSVD
+from dbdl.rivals.ksvd import KSVDModel
 
 Variant = Literal[1, 2]
 
 
 @dataclass(frozen=True)
 class LCKSVDModel(KSVDModel):
-    """As `KSVDModel`, and the transform to label-consistent codes.
+    """As `KSVDModel`, and the transform to label-consistent codes."""
 
-    Attributes
-    ----------
-    joint_label_atoms : ndarray of shape (n_atoms, n_classes)
-        Label atoms as learned together with the atoms: the ``label_atoms`` of variant 2.
-    class_of_atom : ndarray of shape (n_atoms,)
-        Class to which each atom is assigned.
-    """
-
-    joint_label_atoms: LabelAtoms
-    class_of_atom: ClassOfAtom
+    joint_label_atoms: LabelAtoms  # as learned with the atoms: the label_atoms of variant 2
+    class_of_atom: ClassOfAtom  # to which each atom is assigned
 
     @property
     def consistency_atoms(self) -> NDArray[np.float64]:
@@ -53,48 +41,7 @@ class LCKSVDModel(KSVDModel):
         return self.joint_label_atoms[:, self.class_of_atom]
 
 
-def learn_lcksvd(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    consistency_weight: float,
-    label_weight: float,
-    penalty: float,
-    learning: Learning,
-    seed: int,
-    variant: Variant = 2,
-    n_threads: int = 1,
-) -> LCKSVDModel:
-    """Learn atoms class by class, then atoms, their transform and label atoms together.
-
-    Variant 1 leaves the labels out and finds label atoms by ridge regression afterwards.
-    """
-    atoms, class_of_atom = learn_class_atoms(
-        X, class_of_row, n_classes, n_atoms_per_class, learning, seed, n_threads
-    )
-    n_atoms_of_class = np.bincount(class_of_atom, minlength=n_classes)
-    # at least one atom: a class of zero rows has none, and would lose its column
-    weight = consistency_weight * np.maximum(n_atoms_of_class, 1)
-    if variant == 2:
-        weight = weight + label_weight
-    joint, kept = learn_joint_atoms(X, class_of_row, atoms, weight, penalty, learning, n_threads)
-    label_atoms = joint.label_atoms
-    if variant == 1:
-        codes = joint.encode(X, n_threads)
-        label_atoms = ridge_label_atoms(codes, class_of_row, n_classes, penalty)
-    return LCKSVDModel(
-        joint.atoms,
-        label_atoms,
-        joint.n_nonzero,
-        joint.selection,
-        joint.objective,
-        joint.label_atoms,
-        class_of_atom[kept],
-    )
-
-
-class LCKSVDClassifier(LabelledKSVD):
+class LCKSVDClassifier(JointKSVD):
     r"""Label-consistent K-SVD: LC-KSVD1 and LC-KSVD2.
 
     .. math::
@@ -129,49 +76,20 @@ class LCKSVDClassifier(LabelledKSVD):
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        Atoms of each class; a class with fewer different rows gets as many as it has.
     variant : {1, 2}, default=2
         LC-KSVD1 or LC-KSVD2.
-    n_nonzero : int, default=None
-        :math:`t`, the non-zeros of a code; at most as many as atoms or features. None takes 30,
-        or a quarter of the features where that is less.
-    n_iterations : int, default=50
-        Rounds of coding and updating.
     consistency_weight : float, default=0.0001
         :math:`\upsilon`.
     label_weight : float, default=0.0001
-        :math:`\kappa`; not used by variant 1. Neither weight was chosen by a rule: both were looked
-        at on the digits of the package's own tests, test rows and all.
+        :math:`\kappa`; not used by variant 1. The defaults of both weights were chosen by hand on
+        the digits of the package's own tests, test rows included.
     penalty : float, default=0.1
         Of the ridge regressions, for rows of unit norm.
-    update : {"approximate", "exact"}, default="approximate"
-        Update of an atom and its coefficients, see `dbdl.rivals.ksvd.KSVDDictionary`.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
-        Rule of matching pursuit, see `dbdl.coding.omp`.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads; any number gives the same bits.
-    random_state : int, RandomState instance or None, default=None
-        Decides which rows the atoms start from, and which are held out for the temperature.
 
     Attributes
     ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
     model_ : LCKSVDModel
-        Among others with ``label_atoms`` (W) and ``consistency_atoms`` (T).
-    objective_ : ndarray of shape (n_iterations,)
-        The objective above after each iteration. Matching pursuit is greedy and replaced atoms
-        start anew, so it need not fall at each.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Holds, among others, ``label_atoms`` (W) and ``consistency_atoms`` (T).
 
     References
     ----------
@@ -180,52 +98,27 @@ class LCKSVDClassifier(LabelledKSVD):
 
     I. Kviatkovsky, M. Gabel, E. Rivlin and I. Shimshoni, "On the equivalence of the LC-KSVD and the
     D-KSVD algorithms", IEEE Transactions on Pattern Analysis and Machine Intelligence, 2017.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.lcksvd import LCKSVDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = LCKSVDClassifier(n_nonzero=10, random_state=0).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LABELLED_CONSTRAINTS,
-        "variant": [Options(int, {1, 2})],
-        "consistency_weight": [POSITIVE],
-        "label_weight": [NOT_NEGATIVE],
-    }
-    _learn_model = staticmethod(learn_lcksvd)
+    variant: Variant = 2
+    consistency_weight: PositiveWeight = 0.0001
+    label_weight: AnyWeight = 0.0001
 
-    def __init__(
-        self,
-        n_atoms_per_class: int = 15,
-        *,
-        variant: Variant = 2,
-        n_nonzero: int | None = None,
-        n_iterations: int = 50,
-        consistency_weight: float = 0.0001,
-        label_weight: float = 0.0001,
-        penalty: float = 0.1,
-        update: Update = "approximate",
-        selection: Selection = "orthogonal",
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.variant = variant
-        self.n_nonzero = n_nonzero
-        self.n_iterations = n_iterations
-        self.consistency_weight = consistency_weight
-        self.label_weight = label_weight
-        self.penalty = penalty
-        self.update = update
-        self.selection = selection
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _example = "n_nonzero=10, random_state=0"
+
+    def _learn_from(self, lesson: Lesson, learning: Learning) -> LCKSVDModel:
+        atoms, class_of_atom = self._class_atoms(lesson, learning)
+        n_atoms_of_class = np.bincount(class_of_atom, minlength=lesson.n_classes)
+        # at least one atom: a class of zero rows has none, and would lose its column
+        weight = self.consistency_weight * np.maximum(n_atoms_of_class, 1)
+        if self.variant == 2:
+            weight = weight + self.label_weight
+        joint, kept = self._joint_model(lesson, atoms, weight, learning)
+        label_atoms = joint.label_atoms
+        if self.variant == 1:
+            codes = joint.encode(lesson.X, lesson.n_threads)
+            label_atoms = lesson.label_atoms(codes, self.penalty)
+        return LCKSVDModel(
+            joint.atoms, label_atoms, joint.objective, joint.n_nonzero, joint.rule,
+            joint.label_atoms, class_of_atom[kept],
+        )  # fmt: skip

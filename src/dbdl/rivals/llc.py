@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from scipy.sparse import csr_matrix
 
 from dbdl._threads import run_blocks
 from dbdl.coding.llc import llc
-from dbdl.estimators._rows import POSITIVE
-from dbdl.learn.labels import one_hot, ridge_label_atoms
-from dbdl.model.record import Record
+from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
-from dbdl.model.trust import AtLeastOne, Atoms, LabelAtoms, Objective, Positive
-from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
+from dbdl.model.trust import AtLeastOne, Positive
+from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier
+from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Codebook = Literal["class", "all"]
 
 
 @dataclass(frozen=True)
-class LLCModel(Record):
+class LLCModel(LabelAtomsModel):
     """Codebook, how to code a row over it, and label atoms."""
 
-    atoms: Atoms
-    label_atoms: LabelAtoms
     n_nonzero: AtLeastOne
     locality: Positive
-    objective: Objective
 
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
-        """Codes times label atoms."""
-        codes = llc(X, self.atoms, self.n_nonzero, self.locality, n_threads=n_threads)
-        scores: NDArray[np.float64] = codes @ self.label_atoms
-        return scores
+    def encode(self, X: Floats, n_threads: int = 1) -> csr_matrix:
+        """Codes of rows over their nearest atoms."""
+        return llc(X, self.atoms, self.n_nonzero, self.locality, n_threads=n_threads)
 
 
 def k_means(
@@ -44,20 +37,9 @@ def k_means(
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Lloyd's algorithm from centres drawn far apart (k-means++).
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-    n_centres : int
-        At most ``n_samples``.
-    n_iterations : int
-        At most; the loop ends once no row changes its centre.
-    rng : Generator
-
-    Returns
-    -------
-    centres : ndarray of shape (n_centres, n_features)
-    objective : list of float
-        Sum of squared distances of the rows to their centres, after each iteration.
+    Returns the centres, and the sum of squared distances of the rows to them after each iteration;
+    the loop ends once no row changes its centre. Scikit-learn's `KMeans` keeps no such trace, and
+    its threads add up in any order, so that its bits may differ from run to run.
     """
     centres = rows[_far_apart(rows, n_centres, rng)]
     squares = np.einsum("ij,ij->i", rows, rows)
@@ -97,54 +79,24 @@ def _far_apart(
 
 
 def learn_codebook(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    codebook: Codebook,
-    n_iterations: int,
-    seed: int,
-    n_threads: int = 1,
+    lesson: Lesson, n_atoms_per_class: int, codebook: Codebook, n_iterations: int
 ) -> tuple[Floats, NDArray[np.float64]]:
     """Centres of k-means, of each class or of all rows together, and the objective summed up."""
-    sizes = np.minimum(np.bincount(class_of_row, minlength=n_classes), n_atoms_per_class)
-    if codebook == "class":
-        parts = [np.flatnonzero(class_of_row == c) for c in range(n_classes)]
-    else:
-        parts, sizes = [np.arange(len(X))], np.array([sizes.sum()])
+    X, parts = lesson.X, lesson.by_class()
+    sizes = [min(len(part), n_atoms_per_class) for part in parts]
+    if codebook == "all":
+        parts, sizes = [X], [sum(sizes)]
 
     def learn(part: int) -> tuple[NDArray[np.float64], list[float]]:
-        rng = np.random.default_rng([seed, part])
-        return k_means(X[parts[part]].astype(np.float64), int(sizes[part]), n_iterations, rng)
+        rows = parts[part].astype(np.float64)
+        return k_means(rows, sizes[part], n_iterations, lesson.rng(part))
 
-    learned = run_blocks(learn, range(len(parts)), n_threads)
+    learned = run_blocks(learn, range(len(parts)), lesson.n_threads)
     atoms = np.vstack([centres for centres, _ in learned]).astype(X.dtype)
     # a class that is done keeps its last value
     longest = max(len(trace) for _, trace in learned)
     traces = [trace + trace[-1:] * (longest - len(trace)) for _, trace in learned]
     return atoms, np.sum(traces, axis=0)
-
-
-def learn_llc(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    n_atoms_per_class: int,
-    codebook: Codebook,
-    n_nonzero: int,
-    locality: float,
-    penalty: float,
-    n_iterations: int,
-    seed: int,
-    n_threads: int = 1,
-) -> LLCModel:
-    """Learn a codebook, code the training rows over it, and fit label atoms to the codes."""
-    atoms, objective = learn_codebook(
-        X, class_of_row, n_classes, n_atoms_per_class, codebook, n_iterations, seed, n_threads
-    )
-    codes = llc(X, atoms, n_nonzero, locality, n_threads=n_threads)
-    label_atoms = ridge_label_atoms(codes, class_of_row, n_classes, penalty)
-    return LLCModel(atoms, label_atoms, n_nonzero, locality, objective)
 
 
 class LLCClassifier(RivalClassifier):
@@ -174,85 +126,39 @@ class LLCClassifier(RivalClassifier):
         Centres of each class, or as many in all from all rows together.
     n_nonzero : int, default=70
         Nearest atoms that code a row; at most all.
-    locality : float, default=1e-4
+    locality : float, default=0.0001
         :math:`\beta`.
     penalty : float, default=0.1
         :math:`\lambda`.
     n_iterations : int, default=30
         Of k-means, at most.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads.
-    random_state : int, RandomState instance or None, default=None
 
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
-    model_ : LLCModel
-    objective_ : ndarray
+        Centres of k-means.
+    objective_ : ndarray of shape (n_iterations,)
         Sum of squared distances of the rows to their centres, after each iteration of k-means.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
     J. Wang, J. Yang, K. Yu, F. Lv, T. Huang and Y. Gong, "Locality-constrained linear coding for
     image classification", CVPR 2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.llc import LLCClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = LLCClassifier(n_nonzero=20, calibrate=False, random_state=0)
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RIVAL_CONSTRAINTS,
-        "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "codebook": [StrOptions({"class", "all"})],
-        "n_nonzero": [Interval(Integral, 1, None, closed="left")],
-        "locality": [POSITIVE],
-        "penalty": [POSITIVE],
-        "n_iterations": [Interval(Integral, 1, None, closed="left")],
-    }
+    n_atoms_per_class: PositiveCount = 15
+    codebook: Codebook = "class"
+    n_nonzero: PositiveCount = 70
+    locality: PositiveWeight = 0.0001
+    penalty: PositiveWeight = 0.1
+    n_iterations: PositiveCount = 30
 
-    def __init__(
-        self,
-        *,
-        n_atoms_per_class: int = 15,
-        codebook: Codebook = "class",
-        n_nonzero: int = 70,
-        locality: float = 1e-4,
-        penalty: float = 0.1,
-        n_iterations: int = 30,
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.codebook = codebook
-        self.n_nonzero = n_nonzero
-        self.locality = locality
-        self.penalty = penalty
-        self.n_iterations = n_iterations
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _example = "n_nonzero=20, calibrate=False, random_state=0"
 
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> LLCModel:
-        return learn_llc(
-            X, class_of_row, n_classes, **self._own_settings(), seed=seed, n_threads=n_threads
+    def _learn(self, lesson: Lesson) -> LLCModel:
+        atoms, objective = learn_codebook(
+            lesson, self.n_atoms_per_class, self.codebook, self.n_iterations
         )
+        codes = llc(lesson.X, atoms, self.n_nonzero, self.locality, n_threads=lesson.n_threads)
+        label_atoms = lesson.label_atoms(codes, self.penalty)
+        return LLCModel(atoms, label_atoms, objective, self.n_nonzero, self.locality)

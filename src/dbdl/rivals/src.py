@@ -4,44 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._compile import REORDERED, kernel
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, encode, gram_matrix
-from dbdl.estimators._rows import NOT_NEGATIVE
-from dbdl.model.record import Record
 from dbdl.model.state import Floats
-from dbdl.model.trust import AtLeastOne, Atoms, ClassOfAtom, NClasses, NotNegative, Objective
-from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
+from dbdl.model.trust import AtLeastOne, NotNegative
+from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
+from dbdl.rivals._parameters import AnyWeight, PositiveCount
 
-Coding = Literal["lasso", "omp"]
+SparseCoder = Literal["lasso", "omp"]
 
 
 @dataclass(frozen=True)
-class SRCModel(Record):
+class SRCModel(RowsModel):
     """Training rows, and how to code a row."""
 
-    atoms: Atoms
-    class_of_atom: ClassOfAtom
-    n_classes: NClasses
-    coder: Coding
+    coder: SparseCoder
     tolerance: NotNegative
     n_nonzero: AtLeastOne
-    objective: Objective
 
-    @cached_property
-    def gram(self) -> Floats:
-        """Inner products of the rows, found once for all queries; in float64 for the lasso."""
-        return rows_gram(self.atoms, self.coder)
+    def find_gram(self, n_threads: int = 1) -> Floats:
+        """Inner products of the rows; in float64 for the lasso."""
+        rows = self.atoms.astype(np.float64) if self.coder == "lasso" else self.atoms
+        return gram_matrix(rows, n_threads)
 
     @cached_property
     def factor(self) -> SharedFactor | None:
@@ -51,34 +43,18 @@ class SRCModel(Record):
     def code(self, X: Floats, n_threads: int = 1) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows."""
         if self.coder == "lasso":
-            return lasso(
-                X,
-                self.atoms,
-                tol=self.tolerance,
-                gram=self.gram,
-                factor=self.factor,
-                n_threads=n_threads,
-            )
+            gram, factor, tol = self.gram, self.factor, self.tolerance
+            return lasso(X, self.atoms, tol=tol, gram=gram, factor=factor, n_threads=n_threads)
         length = min(self.n_nonzero, *self.atoms.shape)
         pursuit = encode(X, self.atoms, self.gram, [length], n_threads=n_threads)
         return pursuit.to_csr([0], len(self.atoms))
 
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the norm of what the class's part of the code leaves of the row."""
+        codes, classes = self.code(X, n_threads), self.class_of_atom
         return -sparse_class_residuals(
-            X,
-            self.code(X, n_threads),
-            self.atoms,
-            self.gram,
-            self.class_of_atom,
-            self.n_classes,
-            n_threads,
+            X, codes, self.atoms, self.gram, classes, self.n_classes, n_threads
         )
-
-
-def rows_gram(rows: Floats, coder: Coding, n_threads: int = 1) -> Floats:
-    """Inner products of rows in the dtype that the coder needs, (n_rows, n_rows)."""
-    return gram_matrix(rows.astype(np.float64) if coder == "lasso" else rows, n_threads)
 
 
 def sparse_class_residuals(
@@ -89,25 +65,11 @@ def sparse_class_residuals(
     class_of_atom: Classes,
     n_classes: int,
     n_threads: int = 1,
-) -> NDArray[np.float64]:
-    """Norms of ``x - code_c @ atoms_c`` for every row and class c.
+) -> Scores:
+    """Norms (n_samples, n_classes) of ``x - code_c @ atoms_c`` for every row and class c.
 
     In Gram space, ``|x|^2 - 2 code_c . (atoms_c @ x) + code_c gram_cc code_c``: only the non-zeros
     of a code cost anything, whatever the number of classes. Sums in float64.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : csr_matrix of shape (n_samples, n_atoms)
-    atoms : ndarray of shape (n_atoms, n_features)
-    gram : ndarray of shape (n_atoms, n_atoms)
-    class_of_atom : ndarray of shape (n_atoms,)
-    n_classes : int
-    n_threads : int, default=1
-
-    Returns
-    -------
-    residuals : ndarray of shape (n_samples, n_classes)
     """
     squares = np.empty((len(X), n_classes))
 
@@ -154,22 +116,7 @@ def _add_residuals(
             squares[i, c] = max(squares[i, c], 0.0)
 
 
-def learn_src(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    coder: Coding,
-    tolerance: float,
-    n_nonzero: int,
-    n_threads: int = 1,
-) -> SRCModel:
-    """Keep the rows, and compute their Gram matrix once for all queries."""
-    model = SRCModel(X, class_of_row, n_classes, coder, tolerance, n_nonzero, np.empty(0))
-    vars(model)["gram"] = rows_gram(X, coder, n_threads)
-    return model
-
-
-class SRCClassifier(RivalClassifier):
+class SRCClassifier(RowsClassifier):
     r"""Sparse representation classification (SRC).
 
     The training rows :math:`D` are the atoms. With ``coder="lasso"`` a row :math:`x` has the code
@@ -183,7 +130,7 @@ class SRCClassifier(RivalClassifier):
     :math:`\|x - \alpha_c D_c\|_2`, where :math:`\alpha_c` is the part of the code over the rows
     :math:`D_c` of the class.
 
-    Learning is keeping the rows and their Gram matrix; the cost is at test time, where all queries
+    Learning only stores the rows and their Gram matrix. The cost is at test time, where all queries
     share that matrix.
 
     The DBDL paper (section 5) sets :math:`\varepsilon` to 0.05 on Extended YaleB and to 1e-6 on AR,
@@ -195,77 +142,28 @@ class SRCClassifier(RivalClassifier):
     Parameters
     ----------
     coder : {"lasso", "omp"}, default="lasso"
+        How a row is coded, see above.
     tolerance : float, default=0.05
         :math:`\varepsilon`, a norm; for the lasso.
     n_nonzero : int, default=30
         Non-zeros of a code, for matching pursuit.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads.
-    random_state : int, RandomState instance or None, default=None
-        Decides which rows are held out for the temperature.
-
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows, those of zeros left out.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
-    model_ : SRCModel
-    objective_ : ndarray of shape (0,)
-        Nothing is iterated.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
     J. Wright, A. Y. Yang, A. Ganesh, S. S. Sastry and Y. Ma, "Robust face recognition via sparse
     representation", IEEE Trans. Pattern Analysis and Machine Intelligence 31, 2009.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.src import SRCClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = SRCClassifier(tolerance=0.2, calibrate=False).fit(X[::4], y[::4])
-    >>> bool(model.score(X[1::4], y[1::4]) > 0.9)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RIVAL_CONSTRAINTS,
-        "coder": [StrOptions({"lasso", "omp"})],
-        "tolerance": [NOT_NEGATIVE],
-        "n_nonzero": [Interval(Integral, 1, None, closed="left")],
-    }
+    coder: SparseCoder = "lasso"
+    tolerance: AnyWeight = 0.05
+    n_nonzero: PositiveCount = 30
 
     _needs_many_features = True
-    _has_rows_as_atoms = True
+    _example = "tolerance=0.2, calibrate=False"
 
-    def __init__(
-        self,
-        *,
-        coder: Coding = "lasso",
-        tolerance: float = 0.05,
-        n_nonzero: int = 30,
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.coder = coder
-        self.tolerance = tolerance
-        self.n_nonzero = n_nonzero
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> SRCModel:
-        return learn_src(X, class_of_row, n_classes, **self._own_settings(), n_threads=n_threads)
+    def _learn(self, lesson: Lesson) -> SRCModel:
+        model = SRCModel(
+            lesson.X, lesson.class_of_row, lesson.n_classes, self.coder, self.tolerance,
+            self.n_nonzero,
+        )  # fmt: skip
+        return model.with_gram(lesson.n_threads)

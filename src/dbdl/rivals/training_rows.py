@@ -1,22 +1,18 @@
-"""Training rows as atoms, coded by matching pursuit: what a learned dictionary has to beat."""
+"""Training rows as atoms, coded by matching pursuit: the bar for any learned dictionary."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from numbers import Integral
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl._threads import run_blocks
 from dbdl.backends import NumbaBackend
 from dbdl.coding.omp import Selection, gram_matrix
 from dbdl.draws import make_key
-from dbdl.estimators._rows import POSITIVE
 from dbdl.learn.ensemble import PILOT_FOLDS, PILOT_ROWS, encode_rows
 from dbdl.learn.held_out import (
     SELECTIONS,
@@ -29,11 +25,11 @@ from dbdl.learn.held_out import (
     lengths_for,
     stratified_folds,
 )
-from dbdl.learn.labels import one_hot, ridge_label_atoms
-from dbdl.model.record import Record
+from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
-from dbdl.model.trust import Atoms, ClassOfAtom, NClasses, Objective, reals, whole
-from dbdl.rivals._base import RIVAL_CONSTRAINTS, Classes, RivalClassifier
+from dbdl.model.trust import Atoms, reals, whole
+from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
+from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Rows = NDArray[np.int64]
 
@@ -49,39 +45,19 @@ FALLBACK = Coder("forward", 10)
 
 
 @dataclass(frozen=True)
-class TrainingRowsModel(Record):
+class TrainingRowsModel(RowsModel):
     """Training rows, and how to code a row over them."""
 
-    atoms: Atoms
-    class_of_atom: ClassOfAtom
-    n_classes: NClasses
     coder: Coder
-    objective: Objective
 
-    @cached_property
-    def gram(self) -> Floats:
-        """Inner products of the rows, found once for all queries."""
-        return gram_matrix(self.atoms)
-
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Sum of the coefficients over each class's rows."""
         (codes,) = encode_rows(X, self.atoms, self.gram, [self.coder], NumbaBackend(n_threads))
-        codes = codes.astype(np.float64)
-        scores: NDArray[np.float64] = codes @ one_hot(self.class_of_atom, self.n_classes)
-        return scores
+        return codes.astype(np.float64) @ one_hot(self.class_of_atom, self.n_classes)
 
 
-def learn_training_rows(
-    X: Floats, class_of_row: Classes, n_classes: int, coder: Coder, n_threads: int = 1
-) -> TrainingRowsModel:
-    """Keep the rows, and compute their Gram matrix once for all queries."""
-    model = TrainingRowsModel(X, class_of_row, n_classes, coder, np.empty(0))
-    vars(model)["gram"] = gram_matrix(X, n_threads)
-    return model
-
-
-class TrainingRowsClassifier(RivalClassifier):
-    r"""All training rows as atoms, and the sum of coefficients a class.
+class TrainingRowsClassifier(RowsClassifier):
+    r"""All training rows as atoms, and the sum of coefficients per class.
 
     A row :math:`x` is coded over the training rows :math:`D` by matching pursuit,
 
@@ -95,76 +71,25 @@ class TrainingRowsClassifier(RivalClassifier):
     ----------
     n_nonzero : int, default=50
         :math:`k`; at most the number of rows or features. The DBDL paper codes new rows with 50.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
+    rule : {"orthogonal", "forward"}, default="orthogonal"
         Rule of matching pursuit: the textbook's, or the row that lowers the residual most.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads.
-    random_state : int, RandomState instance or None, default=None
-        Decides which rows are held out for the temperature.
-
-    Attributes
-    ----------
-    atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        The training rows, those of zeros left out.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
-    model_ : TrainingRowsModel
-    objective_ : ndarray of shape (0,)
-        Nothing is iterated.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
     ----------
     N. Akhtar, F. Shafait and A. Mian, "Discriminative Bayesian dictionary learning for
     classification", IEEE Trans. Pattern Analysis and Machine Intelligence 38, 2016: the dictionary
     before its first sweep.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.training_rows import TrainingRowsClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = TrainingRowsClassifier(n_nonzero=5, calibrate=False).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RIVAL_CONSTRAINTS,
-        "n_nonzero": [Interval(Integral, 1, None, closed="left")],
-        "selection": [StrOptions({"orthogonal", "forward"})],
-    }
+    n_nonzero: PositiveCount = 50
+    rule: Selection = "orthogonal"
 
-    _has_rows_as_atoms = True
+    _example = "n_nonzero=5, calibrate=False"
 
-    def __init__(
-        self,
-        *,
-        n_nonzero: int = 50,
-        selection: Selection = "orthogonal",
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.selection = selection
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> TrainingRowsModel:
-        coder = Coder(self.selection, self.n_nonzero)
-        return learn_training_rows(X, class_of_row, n_classes, coder, n_threads)
+    def _learn(self, lesson: Lesson) -> TrainingRowsModel:
+        coder = Coder(self.rule, self.n_nonzero)
+        model = TrainingRowsModel(lesson.X, lesson.class_of_row, lesson.n_classes, coder)
+        return model.with_gram(lesson.n_threads)
 
 
 # ---------------------------------------------------------------------------------- random rows
@@ -174,12 +99,8 @@ class TrainingRowsClassifier(RivalClassifier):
 class Draw:
     """How a member draws its rows.
 
-    Attributes
-    ----------
-    n_atoms_per_class : int
-        Rows of each class, without replacement; a class with fewer gives all of its own.
-    ratio : float, optional
-        Instead: this many rows for each row of the class, with replacement, copies dropped.
+    Either ``n_atoms_per_class`` rows of each class, without replacement (a class with fewer gives
+    all of its own), or ``ratio`` rows for each row of a class, with replacement, copies dropped.
     """
 
     n_atoms_per_class: int
@@ -204,7 +125,7 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class RandomRowsModel(Record):
+class RandomRowsModel(UnlearnedModel):
     """Sets of training rows, each with its label atoms."""
 
     atoms: Atoms  # rows that any member uses
@@ -212,14 +133,13 @@ class RandomRowsModel(Record):
     label_atoms: tuple[Annotated[NDArray[np.float64], reals("n_own", "n_classes")], ...]
     coder: Coder
     held_out: HeldOutChoice | None
-    objective: Objective
 
     def faults(self) -> Iterator[str]:
         """Say where members, by the numbers of their atoms, do not have label atoms."""
         if not self.members or [*map(len, self.members)] != [*map(len, self.label_atoms)]:
             yield "label_atoms are not those of the atoms in members"
 
-    def scores(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Mean of the members' scores, ``codes @ label_atoms``."""
         total = np.zeros((len(X), self.label_atoms[0].shape[1]))
         for rows, label_atoms in zip(self.members, self.label_atoms, strict=True):
@@ -230,86 +150,38 @@ class RandomRowsModel(Record):
         return total / len(self.members)
 
 
-def learn_random_rows(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    draw: Draw,
-    n_members: int,
-    coders: Sequence[Coder],
-    penalty: float,
-    seed: int,
-    n_threads: int = 1,
-) -> RandomRowsModel:
-    """Draw sets of rows and fit label atoms to each by ridge regression on the training codes.
-
-    Of several coders the one with the least log-loss on rows that the sets do not see is taken.
-    """
-    held_out = None
-    if len(coders) > 1:
-        held_out = choose_coder(
-            X, class_of_row, n_classes, draw, min(n_members, PILOT_MEMBERS), coders, penalty,
-            seed, n_threads,
-        )  # fmt: skip
-    if held_out is not None:
-        coder = held_out.coder
-    else:
-        coder = coders[0] if len(coders) == 1 else FALLBACK
-    sets = [
-        draw.rows(np.random.default_rng([seed, member]), class_of_row, n_classes)
-        for member in range(n_members)
-    ]
-
-    def fit(rows: Rows) -> NDArray[np.float64]:
-        atoms = np.ascontiguousarray(X[rows])
-        (codes,) = encode_rows(X, atoms, None, [coder], NumbaBackend())
-        return ridge_label_atoms(codes, class_of_row, n_classes, penalty)
-
-    label_atoms = run_blocks(fit, sets, n_threads)
-    used = np.unique(np.concatenate(sets))
-    members = tuple(np.searchsorted(used, rows) for rows in sets)
-    return RandomRowsModel(X[used], members, tuple(label_atoms), coder, held_out, np.empty(0))
-
-
 def choose_coder(
-    X: Floats,
-    class_of_row: Classes,
-    n_classes: int,
-    draw: Draw,
-    n_members: int,
-    coders: Sequence[Coder],
-    penalty: float,
-    seed: int,
-    n_threads: int = 1,
+    lesson: Lesson, draw: Draw, n_members: int, coders: Sequence[Coder], penalty: float
 ) -> HeldOutChoice | None:
     """Choose among coders on rows left out, as DBDL does; None where no row can be left out."""
-    folds = list(stratified_folds(make_key(seed), class_of_row, PILOT_FOLDS, PILOT_ROWS))
+    X, class_of_row, n_classes = lesson.X, lesson.class_of_row, lesson.n_classes
+    key = make_key(lesson.seed)
+    folds = list(stratified_folds(key, class_of_row, PILOT_FOLDS, PILOT_ROWS))
     if not folds:
         return None
 
-    def score(task: tuple[int, Fold]) -> list[NDArray[np.float64]]:
+    def score(task: tuple[int, Fold]) -> list[Scores]:
         number, fold = task
-        own, own_classes = X[fold.learn], class_of_row[fold.learn]
-        smaller = draw.for_a_part(len(own) / len(X))
+        own = lesson.of_rows(fold.learn)
+        smaller = draw.for_a_part(len(own.X) / len(X))
         total = [np.zeros((len(fold.held_out), n_classes)) for _ in coders]
         for member in range(n_members):
-            rng = np.random.default_rng([seed, number, member])
-            atoms = np.ascontiguousarray(own[smaller.rows(rng, own_classes, n_classes)])
+            rng = lesson.rng(number, member)
+            atoms = np.ascontiguousarray(own.X[smaller.rows(rng, own.class_of_row, n_classes)])
             gram = gram_matrix(atoms)
-            old = encode_rows(own, atoms, gram, coders, NumbaBackend())
+            old = encode_rows(own.X, atoms, gram, coders, NumbaBackend())
             new = encode_rows(X[fold.held_out], atoms, gram, coders, NumbaBackend())
             for scores, training, codes in zip(total, old, new, strict=True):
-                label_atoms = ridge_label_atoms(training, own_classes, n_classes, penalty)
-                scores += codes.astype(np.float64) @ label_atoms
+                scores += codes.astype(np.float64) @ own.label_atoms(training, penalty)
         return total
 
-    parts = run_blocks(score, list(enumerate(folds)), n_threads)
+    parts = run_blocks(score, list(enumerate(folds)), lesson.n_threads)
     rows = np.concatenate([fold.held_out for fold in folds])
     scores = [np.concatenate(part) for part in zip(*parts, strict=True)]
     return choose(coders, scores, class_of_row[rows])
 
 
-class RandomRowsClassifier(RivalClassifier):
+class RandomRowsClassifier(RowsClassifier):
     r"""Random training rows as atoms, labels by ridge regression; one set, or bagged sets.
 
     A member draws training rows :math:`D`, codes all training rows over them by matching pursuit,
@@ -321,8 +193,8 @@ class RandomRowsClassifier(RivalClassifier):
     :math:`\alpha W`, averaged over the members. The number of non-zeros and the rule of matching
     pursuit are chosen on held-out training rows, in the way of `DBDLClassifier`.
 
-    The honest twin of a learned dictionary of the same size, and with several members of DBDL's
-    ensemble: what is left of a gain against it is learning, not size, coding or averaging. With
+    The fair comparison for a learned dictionary of the same size, and with several members for
+    DBDL's ensemble: a gain against it comes from learning, not from size, coding or averaging. With
     ``initial_ratio=1.5`` the members are the dictionaries from which the chains of the DBDL paper
     start.
 
@@ -338,101 +210,57 @@ class RandomRowsClassifier(RivalClassifier):
         class, with replacement. Copies are dropped; with 1.5, 78 % of the rows are in a member.
     n_nonzero : int or "auto", default="auto"
         :math:`k`; at most the number of atoms or features.
-    selection : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
+    coder : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
         How the atoms of a code are found: by matching pursuit, or along the path of the lasso.
     penalty : float, default=0.1
         :math:`\lambda`.
-    calibrate : bool, default=True
-        Fit a temperature for `predict_proba` on held-out rows, by a second fit.
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Threads.
     random_state : int, RandomState instance or None, default=None
+        Seed of the rows that are drawn and of those that are held out.
 
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
         Rows that any of the members uses, each once.
-    classes_ : ndarray of shape (n_classes,)
-    n_atoms_ : int
     model_ : RandomRowsModel
-        Its ``coder`` is the one used, its ``held_out`` what the held-out rows said.
-    objective_ : ndarray of shape (0,)
-        Nothing is iterated.
-    temperature_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Its ``coder`` is the one used, its ``held_out`` the losses on held-out rows.
 
     References
     ----------
     L. Breiman, "Bagging predictors", Machine Learning 24, 1996, for the average over members; the
     rest is the start of DBDL (Akhtar, Shafait and Mian 2016) without its sweeps.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.training_rows import RandomRowsClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = RandomRowsClassifier(n_nonzero=5, calibrate=False, random_state=0)
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9)
-    True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RIVAL_CONSTRAINTS,
-        "n_atoms_per_class": [Interval(Integral, 1, None, closed="left")],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
-        "initial_ratio": [None, POSITIVE],
-        "n_nonzero": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "selection": [StrOptions({"auto", *SELECTIONS})],
-        "penalty": [POSITIVE],
-    }
+    n_atoms_per_class: PositiveCount = 15
+    n_members: PositiveCount = 1
+    initial_ratio: PositiveWeight | None = None
+    n_nonzero: PositiveCount | Literal["auto"] = "auto"
+    coder: Rule | Literal["auto"] = "auto"
+    penalty: PositiveWeight = 0.1
 
-    _has_rows_as_atoms = True
-
-    def __init__(
-        self,
-        *,
-        n_atoms_per_class: int = 15,
-        n_members: int = 1,
-        initial_ratio: float | None = None,
-        n_nonzero: int | Literal["auto"] = "auto",
-        selection: Rule | Literal["auto"] = "auto",
-        penalty: float = 0.1,
-        calibrate: bool = True,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.n_members = n_members
-        self.initial_ratio = initial_ratio
-        self.n_nonzero = n_nonzero
-        self.selection = selection
-        self.penalty = penalty
-        self.calibrate = calibrate
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _example = "n_nonzero=5, calibrate=False, random_state=0"
 
     def _coders(self, n_features: int) -> list[Coder]:
-        rules = SELECTIONS if self.selection == "auto" else (self.selection,)
+        rules = SELECTIONS if self.coder == "auto" else (self.coder,)
         if self.n_nonzero == "auto":
             return every_coder(lengths_for(n_features), rules)
         return every_coder([self.n_nonzero], rules, path_averages=[False])
 
-    def _learn(
-        self, X: Floats, class_of_row: Classes, n_classes: int, seed: int, n_threads: int
-    ) -> RandomRowsModel:
-        return learn_random_rows(
-            X,
-            class_of_row,
-            n_classes,
-            Draw(self.n_atoms_per_class, self.initial_ratio),
-            self.n_members,
-            self._coders(X.shape[1]),
-            self.penalty,
-            seed,
-            n_threads,
-        )
+    def _learn(self, lesson: Lesson) -> RandomRowsModel:
+        X, class_of_row, n_classes = lesson.X, lesson.class_of_row, lesson.n_classes
+        draw = Draw(self.n_atoms_per_class, self.initial_ratio)
+        coders, held_out = self._coders(X.shape[1]), None
+        if len(coders) > 1:
+            n_pilots = min(self.n_members, PILOT_MEMBERS)
+            held_out = choose_coder(lesson, draw, n_pilots, coders, self.penalty)
+        coder = coders[0] if len(coders) == 1 else held_out.coder if held_out else FALLBACK
+        sets = [draw.rows(lesson.rng(m), class_of_row, n_classes) for m in range(self.n_members)]
+
+        def fit(rows: Rows) -> NDArray[np.float64]:
+            atoms = np.ascontiguousarray(X[rows])
+            (codes,) = encode_rows(X, atoms, None, [coder], NumbaBackend())
+            return lesson.label_atoms(codes, self.penalty)
+
+        label_atoms = run_blocks(fit, sets, lesson.n_threads)
+        used = np.unique(np.concatenate(sets))
+        members = tuple(np.searchsorted(used, rows) for rows in sets)
+        return RandomRowsModel(X[used], members, tuple(label_atoms), coder, held_out)

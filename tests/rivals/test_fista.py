@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from dbdl.coding.fista import fista
 from dbdl.coding.lasso import lasso
+from dbdl.rivals._fista import fista
 
 pytestmark = pytest.mark.bits
 

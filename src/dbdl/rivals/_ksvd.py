@@ -1,4 +1,4 @@
-r"""K-SVD (Aharon, Elad and Bruckstein, 2006): atoms and codes by turns, ``X ~ codes @ atoms``.
+r"""K-SVD (Aharon, Elad and Bruckstein, 2006): atoms and codes in turn, ``X ~ codes @ atoms``.
 
 .. math:: \min_{D, A} \|X - A D\|_F^2 \quad \text{with at most } t \text{ non-zeros in a row of } A
 
@@ -30,6 +30,7 @@ from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import single_threaded_blas
 from dbdl.coding.omp import Selection, encode, gram_matrix
 from dbdl.model.state import Floats
+from dbdl.rivals._atoms import as_atoms
 
 Update = Literal["approximate", "exact"]
 Array = NDArray[Any]
@@ -37,7 +38,7 @@ Array = NDArray[Any]
 #: Atoms used by less than this part of the mean number of uses are replaced, and one of two whose
 #: absolute cosine is larger than this. In 20 planted problems (50 atoms of dimension 20, 1500 rows
 #: of 3 non-zeros, 80 iterations) 98 % to 100 % of the atoms were found; with 0.1 and 0.99, 86 % to
-#: 100 % in 12 of them: an atom got stuck between two true ones, while another had hardly a row.
+#: 100 % in 12 of them: an atom got stuck between two true ones, while another was hardly used.
 LEAST_USE = 0.25
 SAME_ATOM = 0.95
 
@@ -46,79 +47,58 @@ NOTHING_LEFT = {"float64": 1e-20, "float32": 1e-10}
 
 
 @dataclass(frozen=True)
+class Learning:
+    """How a dictionary is learned; `dbdl.rivals.ksvd.KSVDDictionary` explains the fields."""
+
+    n_nonzero: int  # clipped to the numbers of atoms and features
+    n_iterations: int  # at least one
+    update: Update = "approximate"
+    rule: Selection = "orthogonal"
+    least_use: float = LEAST_USE
+    same_atom: float = SAME_ATOM
+
+    def code(self, X: Floats, atoms: Floats, n_threads: int = 1) -> csr_matrix:
+        """Codes (n_samples, n_atoms) of rows by matching pursuit."""
+        return code_rows(X, atoms, self.n_nonzero, self.rule, n_threads)
+
+
+@dataclass(frozen=True)
 class KSVD:
-    """What K-SVD learned.
+    """Atoms that K-SVD learned, and the codes of the rows."""
 
-    Attributes
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
-    codes : csr_matrix of shape (n_samples, n_atoms)
-        Codes as the last update of the atoms left them.
-    objective : ndarray of shape (n_iterations,)
-        Squared error after each iteration. Matching pursuit is greedy and replaced atoms start
-        anew, so it need not fall from one iteration to the next.
-    """
-
-    atoms: Floats
-    codes: csr_matrix
-    objective: NDArray[np.float64]
+    atoms: Floats  # (n_atoms, n_features), of unit norm
+    codes: csr_matrix  # (n_samples, n_atoms), as the last update of the atoms left them
+    objective: NDArray[np.float64]  # squared error after each iteration
 
 
-def learn_ksvd(
-    X: Floats,
-    atoms: Floats,
-    n_nonzero: int,
-    n_iterations: int,
-    update: Update = "approximate",
-    selection: Selection = "orthogonal",
-    least_use: float = LEAST_USE,
-    same_atom: float = SAME_ATOM,
-    n_threads: int = 1,
-) -> KSVD:
-    """Learn a dictionary from where ``atoms`` start.
+def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1) -> KSVD:
+    """Learn a dictionary.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Rows, float32 or float64, C-contiguous.
     atoms : ndarray of shape (n_atoms, n_features)
-        Atoms to start from, of any norm but zero; see `distinct_rows`.
-    n_nonzero : int
-        Non-zeros of a code; clipped to the numbers of atoms and features.
-    n_iterations : int
-        Rounds of coding and updating, at least one.
-    update : {"approximate", "exact"}, default="approximate"
-        How an atom and its coefficients are updated.
-    selection : {"orthogonal", "forward"}, default="orthogonal"
-        Rule of matching pursuit.
-    least_use : float, default=0.25
-        Atoms used by less than this part of the mean number of uses are replaced; 0 replaces
-        those alone that no row uses.
-    same_atom : float, default=0.95
-        Of two atoms with a larger absolute cosine the one less used is replaced; 1 keeps both.
+        Atoms to start from, of any norm but zero; see `dbdl.rivals._atoms.distinct_rows`.
+    learning : Learning
     n_threads : int, default=1
-        Threads; any number gives the same bits.
-
-    Returns
-    -------
-    KSVD
+        Any number gives the same bits.
     """
-    atoms = _unit(atoms.astype(X.dtype))
-    n_nonzero = min(n_nonzero, *atoms.shape)
-    update_atoms = update_exactly if update == "exact" else update_approximately
+    atoms = as_atoms(atoms.astype(X.dtype))
+    update_atoms = update_exactly if learning.update == "exact" else update_approximately
     untried: NDArray[np.bool_] = np.any(X, axis=1)
-    objective = np.empty(int(n_iterations))
+    objective = np.empty(int(learning.n_iterations))
     with single_threaded_blas():
-        for iteration in range(n_iterations):
-            codes = code_rows(X, atoms, n_nonzero, selection, n_threads)
+        for iteration in range(learning.n_iterations):
+            codes = learning.code(X, atoms, n_threads)
             by_atom = codes.tocsc()
             residual = X - codes @ atoms
             update_atoms(atoms, by_atom, residual)
             objective[iteration] = np.sum(np.square(residual, dtype=np.float64))
-            if iteration + 1 < n_iterations:  # what replaces an atom has to be coded and updated
-                gone = superfluous_atoms(atoms, np.diff(by_atom.indptr), least_use, same_atom)
-                replace_atoms(X, atoms, gone, residual, untried, same_atom)
+            if iteration + 1 < learning.n_iterations:  # a new atom has to be coded and updated
+                n_uses = np.diff(by_atom.indptr)
+                gone = superfluous_atoms(atoms, n_uses, learning.least_use, learning.same_atom)
+                replace_atoms(X, atoms, gone, residual, untried, learning.same_atom)
     return KSVD(atoms, by_atom.tocsr(), objective)
 
 
@@ -126,40 +106,15 @@ def code_rows(
     X: Floats,
     atoms: Floats,
     n_nonzero: int,
-    selection: Selection = "orthogonal",
+    rule: Selection = "orthogonal",
     n_threads: int = 1,
     gram: Floats | None = None,
 ) -> csr_matrix:
     """Codes of rows by matching pursuit, ``n_nonzero`` clipped to atoms and features."""
     if gram is None:
         gram = gram_matrix(atoms, n_threads)
-    pursuit = encode(X, atoms, gram, [min(n_nonzero, *atoms.shape)], selection, None, n_threads)
+    pursuit = encode(X, atoms, gram, [min(n_nonzero, *atoms.shape)], rule, None, n_threads)
     return pursuit.to_csr([0], len(atoms))
-
-
-def distinct_rows(X: Floats, n_atoms: int, rng: np.random.Generator) -> Floats:
-    """Choose different rows at random, of unit norm.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    n_atoms : int
-        How many; there are fewer where X has fewer rows that differ in direction.
-    rng : Generator
-
-    Returns
-    -------
-    atoms : ndarray of shape (at most n_atoms, n_features)
-    """
-    rows = _unit(X[X.any(axis=1)])
-    _, first = np.unique(rows, axis=0, return_index=True)
-    return rows[rng.permutation(np.sort(first))[:n_atoms]]
-
-
-def _unit(atoms: Floats) -> Floats:
-    norm = np.linalg.norm(atoms.astype(np.float64), axis=1, keepdims=True)
-    unit: Floats = np.ascontiguousarray((atoms / norm).astype(atoms.dtype))
-    return unit
 
 
 # ------------------------------------------------------------------------------- update of atoms
@@ -270,15 +225,9 @@ def superfluous_atoms(
     least_use: float = LEAST_USE,
     same_atom: float = SAME_ATOM,
 ) -> NDArray[np.intp]:
-    """Numbers of the atoms that hardly a row uses, or the same as one that is used more.
+    """Numbers of the atoms that hardly any row uses, or that equal one that is used more.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-    n_uses : ndarray of shape (n_atoms,)
-        Number of rows that use each atom.
-    least_use, same_atom : float
-        As for `learn_ksvd`.
+    ``n_uses`` (n_atoms,) counts the rows that use each atom; see `Learning` for the others.
     """
     same = np.abs(gram_matrix(atoms)) > same_atom
     order = np.argsort(-n_uses, kind="stable")
@@ -303,22 +252,9 @@ def replace_atoms(
 
     No row is tried twice: a row that no dictionary codes well would come back for ever, while
     others wait. Where no row is left, or all others are coded exactly, atoms stay as they are.
-
-    Parameters
-    ----------
-    X, residual : ndarray of shape (n_samples, n_features)
-    atoms : ndarray of shape (n_atoms, n_features)
-        Changed in place.
-    gone : ndarray of int
-        Numbers of the atoms to replace.
-    untried : ndarray of shape (n_samples,), bool
-        Rows that may become atoms; changed in place.
-    same_atom : float
-        Of rows with a larger absolute cosine only one is taken in the same round.
-
-    Returns
-    -------
-    n_replaced : int
+    Of rows with an absolute cosine above ``same_atom`` only one is taken in the same round.
+    ``atoms`` and ``untried`` (n_samples,), which says what rows may become atoms, are changed in
+    place. Returns the number of atoms that were replaced.
     """
     if not len(gone):
         return 0

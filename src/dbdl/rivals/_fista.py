@@ -6,9 +6,9 @@ Minimises over ``codes`` (n_samples, n_atoms)
 
 with ``Q`` a symmetric positive semi-definite linear map: ``codes @ gram`` for the lasso, and
 anything that couples atoms or samples for methods beyond it. This is the accelerated proximal
-gradient of Beck and Teboulle (2009) in three habits of our own:
+gradient of Beck and Teboulle (2009) with three changes:
 
-- One application of ``Q`` an iteration gives the gradient *and* the objective. The point where
+- One application of ``Q`` per iteration gives the gradient *and* the objective. The point where
   the gradient is taken is a combination of the last two iterates, so its image is the same
   combination of their images.
 - The objective never rises: an iterate that would raise it is dropped, and the momentum with it
@@ -41,35 +41,18 @@ SLACK = {"float64": 1e-10, "float32": 1e-4}
 
 @dataclass(frozen=True)
 class FistaResult:
-    """What FISTA found.
+    """Codes, and how FISTA found them."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples, n_atoms)
-    objective : ndarray of shape (n_iterations + 1,)
-        At the start and after each iteration, less the constant that the problem leaves out.
-    lipschitz : float
-        Curvature used last: a good start for a problem alike.
-    converged : bool
-        Whether the last step was shorter than asked for.
-    """
-
-    codes: Array
-    objective: NDArray[np.float64]
-    lipschitz: float
-    converged: bool
+    codes: Array  # (n_samples, n_atoms)
+    objective: NDArray[np.float64]  # at the start and after each iteration
+    lipschitz: float  # curvature used last: a good start for a similar problem
+    converged: bool  # whether the last step was as short as asked for
 
 
 def fista(
-    product: Product,
-    linear: Array,
-    start: Array,
-    penalty: float,
-    *,
-    lipschitz: float = 1.0,
-    n_iterations: int = 100,
-    tol: float = 1e-4,
-) -> FistaResult:
+    product: Product, linear: Array, start: Array, penalty: float, *, lipschitz: float = 1.0,
+    n_iterations: int = 100, tol: float = 1e-4,
+) -> FistaResult:  # fmt: skip
     """Minimise ``1/2 <codes, Q(codes)> - <codes, linear> + penalty ||codes||_1``.
 
     Parameters
@@ -79,7 +62,7 @@ def fista(
         eigenvalue.
     linear : ndarray of shape (n_samples, n_atoms)
     start : ndarray of shape (n_samples, n_atoms)
-        Codes to start from; kept. The result is never worse.
+        Codes to start from; not changed in place. The result is never worse.
     penalty : float
     lipschitz : float, default=1.0
         First guess of the largest eigenvalue of ``Q``, of any quality.
@@ -88,14 +71,10 @@ def fista(
     tol : float, default=1e-4
         Stop once a step is at most this part of the norm of the codes.
 
-    Returns
-    -------
-    result : FistaResult
-
     Examples
     --------
     >>> import numpy as np
-    >>> from dbdl.coding.fista import fista
+    >>> from dbdl.rivals._fista import fista
     >>> result = fista(lambda a, out: np.copyto(out, 2 * a), np.array([[4.0, 0.5]]),
     ...                np.zeros((1, 2)), penalty=1.0)
     >>> np.round(result.codes, 3)
