@@ -74,13 +74,13 @@ def test_the_parts_of_a_decision_sum_to_the_scores(n_classes):
     model, found = fitted(n_classes), examined(n_classes)
     for sample, kind in choose_samples(found):
         e = explain(found, model.selection_probability_, sample, kind)
-        shown = [*e.atoms, e.others]
+        shown = [*e.atoms, e.other_atoms]
         for side, c in (("for_class", e.predicted), ("for_rival", e.rival)):
             total = sum(getattr(part, side) for part in shown)
             assert total == pytest.approx(found.scores[sample, c], abs=1e-12)
             total = sum(getattr(part, side) for part in (*e.owners, e.other_owners))
             assert total == pytest.approx(found.scores[sample, c], abs=1e-12)
-        assert len(e.atoms) + e.others.atom == found.codes[sample].nnz
+        assert len(e.atoms) + e.other_atoms.n_atoms == found.codes[sample].nnz
         assert e.predicted in e.classes and e.true in e.classes
 
 
@@ -109,7 +109,7 @@ def test_samples_are_mistakes_doubts_and_right_answers_each_once():
     confidence = found.probability.max(axis=1)
     assert confidence[rows[0]] == confidence[~found.correct].max()
     assert confidence[rows[3]] == confidence[found.correct].min()
-    right = [found.true[i] for i, kind in chosen if "surest right" in kind]
+    right = [found.true[i] for i, kind in chosen if "most confident correct" in kind]
     assert len(set(right)) == 3
 
 
