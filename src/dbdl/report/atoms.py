@@ -1,4 +1,4 @@
-"""The sections of the atoms: the gallery, and the probabilities that classes use them."""
+"""The sections with atoms: the gallery, the selection probabilities, and explained decisions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from dbdl.plotting.arrangement import order_by_owner
 from dbdl.plotting.pictures import HEAT, Pictures
+from dbdl.report.explain import choose_samples, explain
 from dbdl.report.findings import Findings
 from dbdl.report.inline import data_uri, heat_pixels, lay_out
 from dbdl.report.rendering import Cell, Table, number_cell, signed
@@ -66,6 +67,26 @@ def _largest_features(atom: Any, names: Sequence[str]) -> list[str]:
     return [
         f"{names[j] if names else f'feature {j}'} ({signed(float(atom[j]), 2)})" for j in largest
     ]
+
+
+def decisions(found: Findings, draw: Callable[[Any], Pictures]) -> dict[str, Any]:
+    """Return explained decisions; ``at`` and ``atom_names`` are by the atom's number among all.
+
+    The sheet has the pictures of the rows, then those of the atoms.
+    """
+    model = found.model
+    chosen = choose_samples(found)
+    explained = [explain(found, model.selection_probability_, *sample) for sample in chosen]
+    shown = sorted({part.atom for e in explained for part in e.atoms} - {-1})
+    rows = found.rows[[e.sample for e in explained]].astype(np.float64)
+    sheet = lay_out(draw(np.vstack([rows, model.atoms_[shown]])))
+    names = [
+        f"{k}, chain {number + 1}" if len(model.chains_) > 1 else str(k)
+        for number, chain in enumerate(model.chains_)
+        for k in range(len(chain.atoms))
+    ]
+    at = {k: sheet.position(len(rows) + j) for j, k in enumerate(shown)}
+    return {"sheet": sheet, "explained": explained, "atom_names": names, "at": at}
 
 
 def selection(found: Findings) -> dict[str, Any]:

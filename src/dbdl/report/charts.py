@@ -12,7 +12,6 @@ from matplotlib.ticker import MaxNLocator
 
 from dbdl.plotting.arrangement import TracePanel
 from dbdl.plotting.pictures import Floats
-from dbdl.report.findings import Bin
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,9 @@ def round_steps(low: float, high: float, most: int = 5) -> list[float]:
         return [low]
     steps = MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high)
     slack = 1e-9 * (high - low)
-    return [float(v) + 0.0 for v in np.round(steps, 12) if low - slack <= v <= high + slack]  # no -0
+    return [
+        float(v) + 0.0 for v in np.round(steps, 12) if low - slack <= v <= high + slack
+    ]  # no -0
 
 
 def minus(text: str) -> str:
@@ -131,11 +132,3 @@ def strip_chart(values: Floats, names: Sequence[str], interval: tuple[float, flo
         dots.append((name, value, bottom - 9 - step * taken[column]))
         taken[column] += 1
     return {"x": x, "bottom": bottom, "radius": min(step / 2, 4), "dots": dots}
-
-
-def reliability_chart(bins: Sequence[Bin]) -> dict[str, Any]:
-    """Return accuracy against confidence; bars count the rows on a logarithmic scale."""
-    most = max(b.n_rows for b in bins)
-    bars = [round(38 * float(np.log1p(b.n_rows) / np.log1p(most)), 2) for b in bins]
-    x, y = Scale(0, 1, 46, 368, is_share=True), Scale(0, 1, 288, 12, is_share=True)
-    return {"x": x, "y": y, "bins": list(zip(bins, bars, strict=True))}

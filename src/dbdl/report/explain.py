@@ -7,7 +7,6 @@ how the classifier decided between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +22,8 @@ N_ATOMS, N_CLASSES, N_OWNERS = 6, 5, 4
 class Part(NamedTuple):
     """Contributions of one atom, or of several together, to the scores of two classes.
 
-    The owner of an atom is the class that uses it most. A sum over several owners has none (-1),
-    and a sum over atoms has no ``atom`` and no ``coefficient``.
+    The owner of an atom is the class that uses it most; -1 stands for several. A sum over atoms
+    has no ``atom`` (-1) and no ``coefficient`` (NaN).
     """
 
     for_class: float
@@ -55,10 +54,8 @@ class Explanation(NamedTuple):
     classes : list of int
         Classes with the highest scores, and the true class.
     atoms, owners : list of Part
-        The atoms with the largest differences, and the owners whose atoms together have the
-        largest differences; the largest first.
-    other_atoms, other_owners : Part
-        Sums of all others.
+        Single atoms, and the atoms of each owner together, the largest difference first. The
+        last part is the sum of those that are not shown, if any.
     """
 
     sample: int
@@ -68,9 +65,12 @@ class Explanation(NamedTuple):
     rival: int
     classes: list[int]
     atoms: list[Part]
-    other_atoms: Part
     owners: list[Part]
-    other_owners: Part
+
+    @property
+    def longest(self) -> float:
+        """The largest difference, or 1 where all are 0."""
+        return max(abs(part.difference) for part in self.atoms) or 1.0
 
 
 def choose_samples(findings: Findings, n_each: int = 4) -> list[tuple[int, str]]:
@@ -125,21 +125,18 @@ def explain(
             pairs, owner, code.indices, code.data, strict=True
         )
     ]
-    owners = [_together((a for a in atoms if a.owner == c), int(c)) for c in np.unique(owner)]
-    for parts in (atoms, owners):
-        parts.sort(key=lambda part: -abs(part.difference))
+    owners = [_together([a for a in atoms if a.owner == c], int(c)) for c in np.unique(owner)]
     return Explanation(
         *(sample, kind, true, predicted, rival, shown),
-        *(atoms[:N_ATOMS], _together(atoms[N_ATOMS:])),
-        *(owners[:N_OWNERS], _together(owners[N_OWNERS:])),
+        *(_largest(atoms, N_ATOMS), _largest(owners, N_OWNERS)),
     )
 
 
-def _together(parts: Iterable[Part], owner: int = -1) -> Part:
-    parts = list(parts)
-    return Part(
-        sum(part.for_class for part in parts),
-        sum(part.for_rival for part in parts),
-        sum(part.n_atoms for part in parts),
-        owner,
-    )
+def _together(parts: list[Part], owner: int = -1) -> Part:
+    for_class, for_rival, n_atoms = map(sum, zip(*(part[:3] for part in parts), strict=True))
+    return Part(for_class, for_rival, n_atoms, owner)
+
+
+def _largest(parts: list[Part], n: int) -> list[Part]:
+    parts = sorted(parts, key=lambda part: -abs(part.difference))
+    return parts[:n] + ([_together(parts[n:])] if len(parts) > n else [])

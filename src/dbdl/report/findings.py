@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,107 +36,65 @@ class Bin(NamedTuple):
     interval: tuple[float, float]
 
 
-@dataclass(frozen=True)
 class Findings:
-    """A fitted classifier and its answers on test rows.
+    """A fitted classifier's answers on test rows.
 
-    Attributes
+    Parameters
     ----------
     model : DBDLClassifier
     names : list of str
         Names of the classes, in the order of ``classes_``.
-    rows : ndarray of shape (n_samples, n_features)
-        Test rows as passed to the classifier.
+    rows : array-like of shape (n_samples, n_features)
     true : ndarray of shape (n_samples,)
         Class numbers.
+
+    Attributes
+    ----------
     codes : csr_matrix of shape (n_samples, n_atoms)
+    label_atoms : ndarray of shape (n_atoms, n_classes)
+        ``codes @ label_atoms`` are the scores. Two classes share one column of the model's
+        ``label_atoms_``; here each has half of it.
+    scores, probability : ndarray of shape (n_samples, n_classes)
+    confidence, predicted, correct : ndarray of shape (n_samples,)
+        The highest probability, the predicted class, and whether it is the true class.
+    accuracy, log_loss, calibration_error : float
+    interval : (float, float)
+        Interval of the accuracy.
+    confusion : ndarray of shape (n_classes, n_classes)
+        Counts; rows are true classes.
+    chain_accuracy : list of float
+        Accuracy of each chain on its own.
     """
 
-    model: DBDLClassifier
-    names: list[str]
-    rows: NDArray[Any]
-    true: Classes
-    codes: csr_matrix
+    def __init__(self, model: Any, names: list[str], rows: ArrayLike, true: Classes) -> None:
+        self.model, self.names, self.true = model, names, true
+        self.rows, classes = np.asarray(rows), np.arange(len(names))
+        self.codes: csr_matrix = model.transform(rows)
+        shared: Floats = model.label_atoms_
+        self.label_atoms = shared if shared.shape[1] > 1 else np.hstack([-shared / 2, shared / 2])
+        self.scores: Floats = self.codes @ self.label_atoms
+        self.probability = to_probabilities(self.scores, 1.0 / model.temperature_)
+        self.confidence = self.probability.max(axis=1)
+        self.predicted = self.scores.argmax(axis=1)
+        self.correct = self.predicted == true
+        self.accuracy = float(self.correct.mean())
+        self.interval = share_interval(int(self.correct.sum()), len(true))
+        self.confusion: Classes = confusion_matrix(true, self.predicted, labels=classes)
+        figures = probability_figures(self.probability, classes, true)
+        self.log_loss, self.calibration_error = figures["log_loss"], figures["calibration_error"]
+        self.chain_accuracy = [
+            float(((codes @ chain.label_atoms).argmax(axis=1) == true).mean())
+            for chain, codes in zip(model.chains_, self._codes_of_chains(), strict=True)
+        ]
 
-    @cached_property
-    def label_atoms(self) -> Floats:
-        """Label atoms (n_atoms, n_classes): ``codes @ label_atoms`` are the scores.
-
-        Two classes share one column of the model's ``label_atoms_``; here each has half of it.
-        """
-        shared: Floats = self.model.label_atoms_
-        return shared if shared.shape[1] > 1 else np.hstack([-shared / 2, shared / 2])
-
-    @cached_property
-    def scores(self) -> Floats:
-        """Scores (n_samples, n_classes)."""
-        return self.codes @ self.label_atoms
-
-    @cached_property
-    def probability(self) -> Floats:
-        """Probabilities (n_samples, n_classes)."""
-        return to_probabilities(self.scores, 1.0 / self.model.temperature_)
-
-    @cached_property
-    def confidence(self) -> Floats:
-        """The highest probability of each row (n_samples,)."""
-        return np.max(self.probability, axis=1)
-
-    @cached_property
-    def predicted(self) -> Classes:
-        """Class numbers (n_samples,)."""
-        return np.argmax(self.scores, axis=1)
-
-    @cached_property
-    def correct(self) -> NDArray[np.bool_]:
-        """Whether each row is classified correctly (n_samples,)."""
-        return np.equal(self.true, self.predicted)
-
-    @property
-    def accuracy(self) -> float:
-        """Share of rows that are classified correctly."""
-        return float(self.correct.mean())
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Interval of the accuracy."""
-        return share_interval(int(self.correct.sum()), len(self.true))
-
-    @cached_property
-    def confusion(self) -> Classes:
-        """Counts (n_classes, n_classes); rows are true classes."""
-        return confusion_matrix(self.true, self.predicted, labels=np.arange(len(self.names)))
-
-    @cached_property
-    def _probability_figures(self) -> dict[str, float]:
-        return probability_figures(self.probability, np.arange(len(self.names)), self.true)
-
-    @property
-    def log_loss(self) -> float:
-        """Mean negative log probability of the true class."""
-        return self._probability_figures["log_loss"]
-
-    @property
-    def calibration_error(self) -> float:
-        """Mean gap between confidence and accuracy over bins of confidence."""
-        return self._probability_figures["calibration_error"]
-
-    @cached_property
-    def first_atoms(self) -> Classes:
-        """Number of the first atom of each chain among all atoms, and the number of all atoms."""
-        return np.cumsum([0, *(len(chain.atoms) for chain in self.model.chains_)])
-
-    @property
-    def chain_accuracy(self) -> list[float]:
-        """Accuracy of each chain on its own."""
-        chains = zip(self.model.chains_, self.first_atoms, self.first_atoms[1:], strict=False)
-        scores = [self.codes[:, start:end] @ chain.label_atoms for chain, start, end in chains]
-        return [float((own.argmax(axis=1) == self.true).mean()) for own in scores]
+    def _codes_of_chains(self) -> list[csr_matrix]:
+        ends = np.cumsum([0, *(len(chain.atoms) for chain in self.model.chains_)])
+        return [self.codes[:, start:end] for start, end in pairwise(ends)]
 
     def bins(self) -> list[Bin]:
         """Return the bins of the reliability diagram that contain rows."""
         number = np.minimum((self.confidence * N_BINS).astype(int), N_BINS - 1)
-        return [self._bin(b, number == b) for b in np.unique(number)]
+        return [self._bin(b, number == b) for b in np.unique(number).tolist()]
 
     def _bin(self, number: int, own: NDArray[np.bool_]) -> Bin:
         n_correct, n = int(self.correct[own].sum()), int(own.sum())
@@ -174,7 +131,7 @@ def examine(
     y: ArrayLike,
     class_names: Sequence[object] | Mapping[Any, object] | None = None,
 ) -> Findings:
-    """Encode test rows and check their labels.
+    """Classify test rows and compare the answers with their labels.
 
     Parameters
     ----------
@@ -186,11 +143,10 @@ def examine(
     class_names : sequence or mapping, optional
         Names in the order of ``classes_``, or by label.
     """
-    rows, labels = np.asarray(X), column_or_1d(y)
-    check_consistent_length(rows, labels)
+    labels = column_or_1d(y)
+    check_consistent_length(X, labels)
     true = _class_numbers(labels, model.classes_)
-    names = names_of_classes(model.classes_, class_names)
-    return Findings(model, names, rows, true, model.transform(X))
+    return Findings(model, names_of_classes(model.classes_, class_names), X, true)
 
 
 def names_of_classes(

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dbdl._files import write_atomically
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.plotting.pictures import check_image_shape, draw_rows, is_signed
 from dbdl.report import atoms, sections
-from dbdl.report.decisions import decisions
 from dbdl.report.findings import examine, last_step
 from dbdl.report.rendering import render
 
@@ -89,31 +89,22 @@ def write_report(
     found = examine(model, X_test, y_test, class_names)
     signed = is_signed(model.chains_[0].atoms)
     draw = partial(draw_rows, image_shape=image_shape, order=order, signed=signed)
-    selection, sweeps = atoms.selection(found), sections.sweeps(model)
-    gallery = atoms.gallery(found, draw, None if image_shape else feature_names)
-    data = {
-        "names": found.names,
-        "atoms": gallery["data"],
-        "selection": selection["data"],
-        "confusion": found.confusion.tolist(),
-        "charts": [chart["data"] for chart in sweeps["charts"]],
-    }
     page = render(
         "report.html",
         title=title,
         found=found,
         image_shape=image_shape,
         is_signed=signed,
-        summary=sections.summary(found, split_accuracy, unlearned_accuracy),
+        split_accuracy=100 * np.asarray(split_accuracy, dtype=np.float64),
+        unlearned_accuracy=unlearned_accuracy,
         accuracy=sections.accuracy(found),
         confusion=sections.confusion(found),
         calibration=sections.calibration(found),
-        gallery=gallery,
-        selection=selection,
-        sweeps=sweeps,
-        decisions=decisions(found, draw),
+        gallery=atoms.gallery(found, draw, None if image_shape else feature_names),
+        selection=atoms.selection(found),
+        sweeps=sections.sweeps(model),
+        decisions=atoms.decisions(found, draw),
         settings=sections.settings(model),
-        data=data,
     )
     return write_atomically(path, page)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import dbdl
-from dbdl.report.charts import minus, tick_label
+from dbdl.report.charts import Scale, minus
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -25,29 +25,22 @@ def signed(value: float, digits: int = 3) -> str:
     return minus(f"{value:+.{digits}f}") if round(value, digits) else f"{0:.{digits}f}"
 
 
+def range_in_words(numbers: Iterable[float], to: str = " to ") -> str:
+    """Return the least and the largest number, or the one that all are."""
+    numbers = list(numbers)
+    return to.join(f"{number:g}" for number in sorted({min(numbers), max(numbers)}))
+
+
 def marked(element: str, text: object) -> Markup:
     """Return text, escaped, within an HTML element such as ``b``."""
     return Markup(f"<{element}>{{}}</{element}>").format(text)
 
 
 class Cell(NamedTuple):
-    """A table's cell.
-
-    Attributes
-    ----------
-    text : str
-    value : float or str
-        The column is sorted by it.
-    picture : str
-        Position on the sheet of samples of a picture that stands before the text, if any.
-    bar : float, optional
-        Length of a bar before the text: from -1 (to the left) to 1.
-    """
+    """A table's cell: its text, and the value that the column is sorted by."""
 
     text: str
     value: float | str = ""
-    picture: str = ""
-    bar: float | None = None
 
     @property
     def is_number(self) -> bool:
@@ -61,15 +54,11 @@ def number_cell(value: float, form: str = "d") -> Cell:
 
 
 class Table(NamedTuple):
-    """A table whose rows start with their heading.
-
-    The page's script turns the headings of columns into buttons that sort.
-    """
+    """A table that the page's script sorts by any column; each row starts with its heading."""
 
     caption: str
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    is_sortable: bool = True
 
     @property
     def numeric(self) -> list[bool]:
@@ -88,7 +77,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.filters.update(percent=percent, signed=signed, tick=tick_label)
+    environment.filters.update(percent=percent, signed=signed, range=range_in_words)
+    environment.globals.update(Scale=Scale, version=dbdl.__version__)
     return environment
 
 
@@ -96,4 +86,4 @@ def render(template: str, **values: Any) -> bytes:
     """Return a page that contains everything it needs."""
     today = f"{datetime.now(UTC):%d %B %Y}"
     page = _environment().get_template(template)
-    return page.render(version=dbdl.__version__, today=today, **values).encode()
+    return page.render(today=today, **values).encode()
