@@ -13,7 +13,7 @@ from dbdl.plotting.pictures import HEAT, Pictures
 from dbdl.report.explain import choose_samples, explain
 from dbdl.report.findings import Findings
 from dbdl.report.inline import data_uri, heat_pixels, lay_out
-from dbdl.report.rendering import Cell, Table, number_cell, signed
+from dbdl.report.rendering import signed
 
 #: The largest number of atoms in the gallery: with more, the page is slow to open.
 MOST_ATOMS = 1200
@@ -90,31 +90,26 @@ def decisions(found: Findings, draw: Callable[[Any], Pictures]) -> dict[str, Any
 
 
 def selection(found: Findings) -> dict[str, Any]:
-    """Return the selection probabilities of the first chain as a heat map and a table.
+    """Return the selection probabilities of the first chain, and the best atoms of each class.
 
     ``data``, for the page's script, has the probabilities in 16 bits each, in the order of the
     heat map.
     """
     probability = found.model.chains_[0].selection_probability
-    order, owner = order_by_owner(probability), probability.argmax(axis=0)
-    largest = float(probability.max())
+    order, largest = order_by_owner(probability), float(probability.max())
     n_users = (probability > probability.max(axis=0) / 2).sum(axis=0)
     packed = np.round(65535 * np.clip(probability[:, order], 0, 1)).astype("<u2")
-    rows = []
-    for c, (name, own) in enumerate(zip(found.names, probability, strict=True)):
-        best = np.argsort(-own, kind="stable")[:5]
-        values = ", ".join(f"{k}: {own[k]:.2f}" for k in best)
-        counts = number_cell(int((owner == c).sum())), number_cell(float(own.sum()), ".1f")
-        rows.append([Cell(name, c), *counts, Cell(values, float(own[best[0]]))])
-    headings = ["class", "atoms it uses most", "expected atoms per row", "most probable atoms"]
+    best = np.argsort(-probability, axis=1, kind="stable")[:, :5]
     return {
         "uri": data_uri(heat_pixels(probability[:, order], largest), HEAT),
         "largest": largest,
         "n_atoms": len(order),
         "n_of_one_class": int((n_users == 1).sum()),
-        "table": Table("Atoms of each class", headings, rows),
-        "data": {
-            "order": order.tolist(),
-            "values": base64.b64encode(packed.tobytes()).decode(),
-        },
+        "expected": probability.sum(axis=1).tolist(),
+        "highest": probability.max(axis=1).tolist(),
+        "best": [
+            ", ".join(f"{k}: {own[k]:.2f}" for k in atoms)
+            for own, atoms in zip(probability, best, strict=True)
+        ],
+        "data": {"order": order.tolist(), "values": base64.b64encode(packed.tobytes()).decode()},
     }

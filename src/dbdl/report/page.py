@@ -99,7 +99,6 @@ def write_report(
         unlearned_accuracy=unlearned_accuracy,
         accuracy=sections.accuracy(found),
         confusion=sections.confusion(found),
-        calibration=sections.calibration(found),
         gallery=atoms.gallery(found, draw, None if image_shape else feature_names),
         selection=atoms.selection(found),
         sweeps=sections.sweeps(model),

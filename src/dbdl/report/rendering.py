@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 import dbdl
 from dbdl.report.charts import Scale, minus
@@ -31,40 +30,9 @@ def range_in_words(numbers: Iterable[float], to: str = " to ") -> str:
     return to.join(f"{number:g}" for number in sorted({min(numbers), max(numbers)}))
 
 
-def marked(element: str, text: object) -> Markup:
-    """Return text, escaped, within an HTML element such as ``b``."""
-    return Markup(f"<{element}>{{}}</{element}>").format(text)
-
-
-class Cell(NamedTuple):
-    """A table's cell: its text, and the value that the column is sorted by."""
-
-    text: str
-    value: float | str = ""
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the cell is set as a number, as empty cells are too."""
-        return not isinstance(self.value, str) or not self.value
-
-
-def number_cell(value: float, form: str = "d") -> Cell:
-    """Return a number; an empty cell where it is not finite."""
-    return Cell(minus(format(value, form)), float(value)) if np.isfinite(value) else Cell("")
-
-
-class Table(NamedTuple):
-    """A table that the page's script sorts by any column; each row starts with its heading."""
-
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Whether each column contains numbers alone."""
-        columns = range(len(self.headings))
-        return [i > 0 and all(row[i].is_number for row in self.rows) for i in columns]
+def number(value: float, form: str = "d") -> str:
+    """Return a formatted number; nothing where it is not finite."""
+    return minus(format(value, form)) if np.isfinite(value) else ""
 
 
 @cache
@@ -77,7 +45,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.filters.update(percent=percent, signed=signed, range=range_in_words)
+    filters = (percent, signed, range_in_words, number)
+    environment.filters.update({function.__name__: function for function in filters})
     environment.globals.update(Scale=Scale, version=dbdl.__version__)
     return environment
 

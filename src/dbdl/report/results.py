@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dbdl._files import write_atomically
-from dbdl.experiments.spec import Table as Experiment
+from dbdl.experiments.spec import Table
 from dbdl.experiments.summary import HEADINGS, Line, notes, text_cells
 from dbdl.report.charts import Scale, minus
-from dbdl.report.rendering import Cell, Table, render
+from dbdl.report.rendering import render
 
 #: Fields of a line by which the columns of `HEADINGS` are sorted.
 _SORTED_BY = (
@@ -23,7 +23,7 @@ _SORTED_BY = (
 
 
 def write_results(
-    experiment: Experiment,
+    experiment: Table,
     lines: Sequence[Line],
     path: str | os.PathLike[str],
     *,
@@ -33,7 +33,7 @@ def write_results(
 
     Parameters
     ----------
-    experiment : dbdl.experiments.spec.Table
+    experiment : Table
     lines : sequence of Line
         From `dbdl.experiments.summary.summarise`.
     path : str or path-like
@@ -73,7 +73,7 @@ def _column(key: str, name: str, lines: Sequence[Line]) -> dict[str, Any]:
     texts = [text_cells(line) for line in lines]
     shown = [i for i in range(len(HEADINGS)) if any(row[i] for row in texts)]
     rows = [
-        [Cell(_shown(row[i], i), _sorted_by(line, i)) for i in shown]
+        [(_shown(row[i], i), _sorted_by(line, i)) for i in shown]
         for line, row in zip(lines, texts, strict=True)
     ]
     caption = f"{name}, {n_splits} split{'s' * (n_splits != 1)}"
@@ -86,7 +86,9 @@ def _column(key: str, name: str, lines: Sequence[Line]) -> dict[str, Any]:
         "has_coders": any("in hindsight" in line.settings for line in lines),
         "notes": notes(name, lines),
         "chart": _dots(lines),
-        "table": Table(caption, [HEADINGS[i] for i in shown], rows),
+        "caption": caption,
+        "headings": [HEADINGS[i] for i in shown],
+        "rows": rows,
     }
 
 
