@@ -99,6 +99,12 @@ def test_atoms_are_named_by_their_own_owner():
         assert found.codes[3, part.atom] == part.coefficient
 
 
+def test_a_row_of_zeros_has_nothing_to_explain():
+    found = examine(fitted(), np.zeros((1, 64)), [0])
+    e = explain(found, fitted().selection_probability_, 0)
+    assert (e.atoms, e.owners, e.longest) == ([], [], 1.0)
+
+
 def test_samples_are_mistakes_doubts_and_right_answers_each_once():
     found = examined()
     chosen = choose_samples(found, n_each=3)

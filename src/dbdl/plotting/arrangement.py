@@ -14,16 +14,9 @@ Numbers = NDArray[np.int64]
 
 
 def order_by_owner(probability: Floats) -> Numbers:
-    """Group atoms by the class that uses them most, the most probable first within a class.
+    """Atom numbers grouped by the class that uses them most, its most probable atom first.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n_classes, n_atoms)
-
-    Returns
-    -------
-    order : ndarray of shape (n_atoms,)
-        Atom numbers.
+    ``probability`` has shape (n_classes, n_atoms).
     """
     return np.lexsort((-probability.max(axis=0), probability.argmax(axis=0)))
 
@@ -72,14 +65,9 @@ _PANELS = (
 
 
 def trace_panels(trace: Trace, n_initial_atoms: list[int]) -> list[TracePanel]:
-    """Return the panels of a trace.
+    """Return the panels of a trace with fields of shape (n_sweeps,) or (n_chains, n_sweeps).
 
-    Parameters
-    ----------
-    trace : Trace
-        Fields of shape (n_sweeps,) or (n_chains, n_sweeps).
-    n_initial_atoms : list of int
-        The number of atoms that each chain drew, which is drawn at sweep 0.
+    ``n_initial_atoms`` are the atoms that each chain started from: the value at sweep 0.
     """
     panels = []
     for field, title, is_log in _PANELS:

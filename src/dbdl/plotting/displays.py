@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from dbdl.estimators._base import DictionaryEstimator
 from dbdl.plotting.arrangement import (
@@ -34,36 +34,23 @@ def _panels(n: int, n_columns: int, width: float, height: float) -> tuple[Figure
     import matplotlib.pyplot as plt
 
     n_rows = -(-n // n_columns)
-    figure, axes = plt.subplots(
-        n_rows,
-        n_columns,
-        figsize=(width * n_columns, height * n_rows + 0.3),
-        squeeze=False,
-        layout="constrained",
-    )
-    for ax in axes.ravel()[n:]:
+    figure = plt.figure(figsize=(width * n_columns, height * n_rows + 0.3), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax in axes[n:]:
         ax.axis("off")
-    return figure, list(axes.ravel())
+    return figure, list(axes)
 
 
 def _check_estimator(estimator: Any, *, classes: bool) -> None:
     """Refuse anything but a fitted model with chains (and classes)."""
-    wanted = "DBDLClassifier" if classes else "DBDLClassifier or BetaProcessDictionary"
-    if not hasattr(estimator, "fit") or isinstance(estimator, type):
-        raise TypeError(f"estimator is {estimator!r}. Expected a fitted {wanted}.")
     if isinstance(estimator, DictionaryEstimator):
         check_is_fitted(estimator)
     if not hasattr(estimator, "chains_") or (classes and not hasattr(estimator, "classes_")):
+        wanted = "DBDLClassifier" if classes else "DBDLClassifier or BetaProcessDictionary"
         raise TypeError(
-            f"estimator is a {type(estimator).__name__}, which has no chains or no classes to "
-            f"show. Expected a fitted {wanted}."
+            f"estimator is {estimator!r}, which has no chains or no classes to show. Expected a "
+            f"fitted {wanted}."
         )
-
-
-def _check_count(value: Any, name: str) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}. Expected a whole number of 1 or more.")
-    return int(value)
 
 
 @dataclass
@@ -105,9 +92,10 @@ class AtomsDisplay:
             Order of the pixels in a row of features.
         """
         _check_estimator(estimator, classes=True)
+        check_scalar(n_atoms, "n_atoms", Integral, min_val=1)
         chain, names = estimator.chains_[0], estimator.classes_
         probability = chain.selection_probability
-        shown = best_atoms_in_turn(probability, _check_count(n_atoms, "n_atoms"))
+        shown = best_atoms_in_turn(probability, n_atoms)
         atoms = chain.atoms[[k for _, k in shown]]
         pictures = draw_rows(atoms, image_shape, order, signed=is_signed(chain.atoms))
         titles = [f"{names[c]}: {probability[c, k]:.2f}" for c, k in shown]
@@ -143,17 +131,11 @@ class SelectionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, n_classes: int = 6) -> Self:
-        """Draw the first chain's probabilities for ``n_classes`` classes spread over all.
-
-        Parameters
-        ----------
-        estimator : DBDLClassifier
-            Fitted.
-        n_classes : int, default=6
-        """
+        """Draw ``n_classes`` classes, spread over all, of a fitted DBDLClassifier's first chain."""
         _check_estimator(estimator, classes=True)
         probability = estimator.chains_[0].selection_probability
-        shown = spread_evenly(len(probability), _check_count(n_classes, "n_classes"))
+        check_scalar(n_classes, "n_classes", Integral, min_val=1)
+        shown = spread_evenly(len(probability), n_classes)
         names = [str(estimator.classes_[c]) for c in shown]
         return cls(probability[np.ix_(shown, order_by_owner(probability))], names).plot()
 
@@ -194,18 +176,13 @@ class TraceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, fields: Sequence[str] | None = None) -> Self:
-        """Draw the trace of a fitted estimator.
+        """Draw the trace of a fitted DBDLClassifier or BetaProcessDictionary.
 
-        Parameters
-        ----------
-        estimator : DBDLClassifier or BetaProcessDictionary
-            Fitted.
-        fields : sequence of str, optional
-            Quantities to draw, by their names in ``trace_``; all by default.
+        ``fields`` are the quantities to draw, by their names in ``trace_``; all by default.
         """
         _check_estimator(estimator, classes=False)
-        chains = estimator.chains_
-        return cls(estimator.trace_, [c.n_initial_atoms for c in chains]).plot(fields)
+        drawn = [chain.n_initial_atoms for chain in estimator.chains_]
+        return cls(estimator.trace_, drawn).plot(fields)
 
     def plot(self, fields: Sequence[str] | None = None) -> Self:
         """Draw one panel per quantity, one line per chain."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 Floats = NDArray[np.floating[Any]]
 Pixels = NDArray[np.uint8]
@@ -40,22 +41,14 @@ def _fading(colour: tuple[int, int, int], alpha: Floats) -> Pixels:
 HEAT: Pixels = _fading(BLUE, np.linspace(0, 1, 256))
 GREY: Pixels = np.array([(level, level, level, 255) for level in range(256)], dtype=np.uint8)
 #: 128 is zero; smaller numbers are negative values and larger ones positive values.
+_STRENGTH = np.linspace(0, 1, 128)
 SIGNED: Pixels = np.vstack(
-    [
-        _fading(ORANGE, np.append(1.0, np.linspace(1, 0, 128)[:127])),
-        _fading(BLUE, np.linspace(0, 1, 128)),
-    ]
+    [_fading(ORANGE, np.append(1.0, _STRENGTH[:0:-1])), _fading(BLUE, _STRENGTH)]
 )
 
 
 class Pictures(NamedTuple):
-    """Pictures of one size and one palette.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_pictures, height, width)
-    palette : ndarray of shape (256, 4)
-    """
+    """Pictures of one size and one palette: numbers (n_pictures, height, width)."""
 
     numbers: Pixels
     palette: Pixels
@@ -134,36 +127,22 @@ def is_signed(rows: Floats) -> bool:
 def _shrink(images: Floats) -> Floats:
     """Average blocks of pixels until no side is longer than `MOST_PIXELS`."""
     factor = -(-max(images.shape[1:]) // MOST_PIXELS)
-    if factor <= 1:
-        return images
-    for axis in (1, 2):
-        starts = np.arange(0, images.shape[axis], factor)
-        sizes = np.diff(np.append(starts, images.shape[axis]))
-        sizes = np.expand_dims(sizes, (0, 3 - axis))
-        images = np.add.reduceat(images, starts, axis=axis) / sizes
-    return images
+    pictures = map(Image.fromarray, images.astype(np.float32))
+    return np.stack([np.asarray(picture.reduce(factor)) for picture in pictures])
 
 
 def curve_pixels(values: Floats, size: tuple[int, int] = CURVE_SIZE) -> Pixels:
-    """Draw values as a curve around a zero line, (height, width), for the palette `HEAT`.
-
-    Where several values share a column, the column is filled from the least to the largest.
-    """
+    """Draw values as a curve around a zero line, (height, width), for the palette `HEAT`."""
     height, width = size
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    span = (high - low) or 1.0
-    n_steps = max(len(values) - 1, 1)
-    # every value is one of the points, so that no spike is lost; four per column leave no gaps
-    at = np.linspace(0, n_steps, n_steps * -(-4 * width // n_steps) + 1)
-    curve = np.interp(at, np.arange(len(values)), values)
-    row = np.round((height - 3) * (high - curve) / span).astype(int) + 1
-    starts = np.searchsorted(at, np.arange(width) * n_steps / width)
-    joined = np.maximum(starts - 1, 0)  # the last point of the column before joins the pieces
-    top = np.minimum(np.minimum.reduceat(row, starts), row[joined])
-    bottom = np.maximum(np.maximum.reduceat(row, starts), row[joined])
+    scale = (height - 3) / ((high - low) or 1.0)
+    values = values if len(values) > 1 else np.repeat(values, 2)
+    x = np.arange(len(values)) * width / (len(values) - 1)
+    y = np.round(scale * (high - values)) + 1
+    picture = Image.new("L", (width, height))
+    ImageDraw.Draw(picture).line(np.column_stack([x, y]).ravel().tolist(), fill=255)
+    curve = np.asarray(picture)
     pixels = np.zeros(size, dtype=np.uint8)
-    pixels[round((height - 3) * high / span) + 1] = 60
-    lines = np.arange(height)[:, np.newaxis]
-    pixels[(lines >= top - 1) & (lines <= bottom + 1)] = 130
-    pixels[(lines >= top) & (lines <= bottom)] = 255
-    return pixels
+    pixels[round(scale * high) + 1] = 60
+    pixels[1:][curve[:-1] > 0] = pixels[:-1][curve[1:] > 0] = 130  # a soft edge
+    return np.maximum(pixels, curve)

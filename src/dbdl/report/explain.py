@@ -70,7 +70,7 @@ class Explanation(NamedTuple):
     @property
     def longest(self) -> float:
         """The largest difference, or 1 where all are 0."""
-        return max(abs(part.difference) for part in self.atoms) or 1.0
+        return max((abs(part.difference) for part in self.atoms), default=0.0) or 1.0
 
 
 def choose_samples(findings: Findings, n_each: int = 4) -> list[tuple[int, str]]:
@@ -100,15 +100,8 @@ def explain(
 ) -> Explanation:
     """Take the decision on one row apart.
 
-    Parameters
-    ----------
-    findings : Findings
-    selection_probability : ndarray of shape (n_classes, n_atoms)
-        Tells the owner of each atom.
-    sample : int
-        Row number.
-    kind : str
-        Why the row is shown.
+    ``selection_probability`` (n_classes, n_atoms) tells the owner of each atom, and ``kind`` why
+    the row is shown.
     """
     predicted, true = int(findings.predicted[sample]), int(findings.true[sample])
     ranking = np.argsort(-findings.scores[sample], kind="stable").tolist()
@@ -119,17 +112,11 @@ def explain(
     code = findings.codes[sample]
     pairs = code.data[:, np.newaxis] * findings.label_atoms[code.indices][:, [predicted, rival]]
     owner = selection_probability.argmax(axis=0)[code.indices]
-    atoms = [
-        Part(float(own), float(other), 1, int(c), int(k), float(coefficient))
-        for (own, other), c, k, coefficient in zip(
-            pairs, owner, code.indices, code.data, strict=True
-        )
-    ]
+    columns = (*pairs.T.tolist(), owner.tolist(), code.indices.tolist(), code.data.tolist())
+    atoms = [Part(a, b, 1, *rest) for a, b, *rest in zip(*columns, strict=True)]
     owners = [_together([a for a in atoms if a.owner == c], int(c)) for c in np.unique(owner)]
-    return Explanation(
-        *(sample, kind, true, predicted, rival, shown),
-        *(_largest(atoms, N_ATOMS), _largest(owners, N_OWNERS)),
-    )
+    parts = _largest(atoms, N_ATOMS), _largest(owners, N_OWNERS)
+    return Explanation(sample, kind, true, predicted, rival, shown, *parts)
 
 
 def _together(parts: list[Part], owner: int = -1) -> Part:

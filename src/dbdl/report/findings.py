@@ -131,17 +131,9 @@ def examine(
     y: ArrayLike,
     class_names: Sequence[object] | Mapping[Any, object] | None = None,
 ) -> Findings:
-    """Classify test rows and compare the answers with their labels.
+    """Classify test rows (n_samples, n_features) and compare the answers with their labels.
 
-    Parameters
-    ----------
-    model : DBDLClassifier
-        Fitted.
-    X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-        Labels that the model has seen.
-    class_names : sequence or mapping, optional
-        Names in the order of ``classes_``, or by label.
+    The model has seen these labels. Names are in the order of ``classes_``, or by label.
     """
     labels = column_or_1d(y)
     check_consistent_length(X, labels)

@@ -46,29 +46,30 @@ def write_results(
     path : Path
     """
     by_column = {c: [line for line in lines if line.column == c] for c in experiment.columns}
-    columns = [
-        _column(f"column-{number}", column, own)
-        for number, (column, own) in enumerate(by_column.items())
-        if own
-    ]
+    columns = [_column(column, own) for column, own in by_column.items() if own]
     if not columns:
         raise ValueError(
             f"there are no lines of the table {experiment.name!r}; run it before writing its report"
         )
+    machines = {
+        f"{r['machine']}; Python {r.get('python', '?')}; {r.get('versions', '')}"
+        for r in records
+        if "machine" in r
+    }
     page = render(
         "results.html",
         title=experiment.title,
         subtitle=experiment.dataset,
-        sections={column["key"]: column["name"] for column in columns},
+        sections={f"column-{i}": column["name"] for i, column in enumerate(columns)},
         note=experiment.note.strip(),
         columns=columns,
-        machines=_machines(records),
+        machines=sorted(machines),
         data={},
     )
     return write_atomically(path, page)
 
 
-def _column(key: str, name: str, lines: Sequence[Line]) -> dict[str, Any]:
+def _column(name: str, lines: Sequence[Line]) -> dict[str, Any]:
     n_splits = max(line.n_splits for line in lines)
     texts = [text_cells(line) for line in lines]
     shown = [i for i in range(len(HEADINGS)) if any(row[i] for row in texts)]
@@ -78,7 +79,6 @@ def _column(key: str, name: str, lines: Sequence[Line]) -> dict[str, Any]:
     ]
     caption = f"{name}, {n_splits} split{'s' * (n_splits != 1)}"
     return {
-        "key": key,
         "name": name,
         "has_splits": n_splits > 1,
         "has_p_values": any(np.isfinite(line.p_value) for line in lines),
@@ -126,12 +126,3 @@ def _tip(line: Line) -> str:
     spread = f" ± {line.spread:.2f}" if np.nan_to_num(line.spread) else ""
     paper = f"; the paper: {line.paper:.2f} %" if np.isfinite(line.paper) else ""
     return f"{line.method}: {line.accuracy:.2f}{spread} %{paper}"
-
-
-def _machines(records: Iterable[dict[str, Any]]) -> list[str]:
-    found = {
-        f"{r['machine']}; Python {r.get('python', '?')}; {r.get('versions', '')}"
-        for r in records
-        if "machine" in r
-    }
-    return sorted(found)
