@@ -53,7 +53,7 @@ def write_figures(
         Three sizes instead of seven, ten sweeps instead of 35.
     seed : int
     on_fit : callable, optional
-        Called after each fit with the number of fits done, their total, and the result in words.
+        As in `accuracy_by_size`.
 
     Returns
     -------

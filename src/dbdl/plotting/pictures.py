@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFilter
 
 Floats = NDArray[np.floating[Any]]
 Pixels = NDArray[np.uint8]
@@ -141,8 +141,7 @@ def curve_pixels(values: Floats, size: tuple[int, int] = CURVE_SIZE) -> Pixels:
     y = np.round(scale * (high - values)) + 1
     picture = Image.new("L", (width, height))
     ImageDraw.Draw(picture).line(np.column_stack([x, y]).ravel().tolist(), fill=255)
-    curve = np.asarray(picture)
     pixels = np.zeros(size, dtype=np.uint8)
     pixels[round(scale * high) + 1] = 60
-    pixels[1:][curve[:-1] > 0] = pixels[:-1][curve[1:] > 0] = 130  # a soft edge
-    return np.maximum(pixels, curve)
+    pixels[np.asarray(picture.filter(ImageFilter.MaxFilter(3))) > 0] = 110  # a soft edge
+    return np.maximum(pixels, np.asarray(picture))
