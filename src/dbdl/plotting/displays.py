@@ -143,6 +143,7 @@ class SelectionDisplay:
         """Draw one panel per class."""
         n_columns = min(3, len(self.names))
         self.figure_, axes = _panels(len(self.names), n_columns, 3.2, 2.0)
+        self.figure_.suptitle("Probability that a row of the class uses an atom", fontsize=10)
         colour = tuple(value / 255 for value in BLUE)
         for ax, row, name in zip(axes, self.probability, self.names, strict=False):
             ax.fill_between(np.arange(len(row)), row, step="mid", linewidth=0.6, color=colour)
@@ -153,7 +154,6 @@ class SelectionDisplay:
             ax.set_xlabel("atom", fontsize=8)
         for ax in axes[::n_columns]:
             ax.set_ylabel("probability", fontsize=8)
-        self.figure_.suptitle("Probability that a row of the class uses an atom", fontsize=10)
         return self
 
 

@@ -34,10 +34,10 @@ def gallery(
     chain = found.model.chains_[0]
     probability, n_atoms = chain.selection_probability, len(chain.atoms)
     likely = np.argsort(-probability.max(axis=0), kind="stable")[:MOST_ATOMS]
-    # in the order of their numbers, so that an atom's place on the sheet follows from it
-    by_number = np.sort(likely)
-    sheet = lay_out(draw(chain.atoms[by_number]))
-    position = {int(k): sheet.position(j) for j, k in enumerate(by_number)}
+    order = order_by_owner(probability)
+    shown = order[np.isin(order, likely)].tolist()
+    sheet = lay_out(draw(chain.atoms[shown]))
+    position = {k: sheet.position(j) for j, k in enumerate(shown)}
     n_uses = np.bincount(found.codes[:, :n_atoms].indices, minlength=n_atoms)
     owner = probability.argmax(axis=0)
     data = []
@@ -53,13 +53,8 @@ def gallery(
         if feature_names is not None:
             atom["f"] = _largest_features(chain.atoms[k], feature_names)
         data.append(atom)
-    order = order_by_owner(probability)
-    return {
-        "sheet": sheet,
-        "data": data,
-        "shown": order[np.isin(order, likely)].tolist(),
-        "n_per_class": np.bincount(owner, minlength=len(found.names)).tolist(),
-    }
+    n_per_class = np.bincount(owner, minlength=len(found.names)).tolist()
+    return {"sheet": sheet, "data": data, "shown": shown, "n_per_class": n_per_class}
 
 
 def _largest_features(atom: Any, names: Sequence[str]) -> list[str]:

@@ -49,11 +49,10 @@ def round_steps(low: float, high: float, most: int = 5) -> list[float]:
     """Return multiples of 1, 2 or 5 times a power of ten between two values."""
     if high <= low:
         return [low]
-    steps = MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high)
+    steps = np.round(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high), 12)
     slack = 1e-9 * (high - low)
-    return [
-        float(v) + 0.0 for v in np.round(steps, 12) if low - slack <= v <= high + slack
-    ]  # no -0
+    inside = steps[(steps >= low - slack) & (steps <= high + slack)]
+    return [float(step) for step in inside + 0.0]  # no -0
 
 
 def minus(text: str) -> str:

@@ -19,8 +19,8 @@ from dbdl.report.findings import Findings
 N_ATOMS, N_CLASSES, N_OWNERS = 6, 5, 4
 
 
-class Part(NamedTuple):
-    """Contributions of one atom, or of several together, to the scores of two classes.
+class Contribution(NamedTuple):
+    """The share of one atom, or of several together, in the scores of two classes.
 
     The owner of an atom is the class that uses it most; -1 stands for several. A sum over atoms
     has no ``atom`` (-1) and no ``coefficient`` (NaN).
@@ -53,7 +53,7 @@ class Explanation(NamedTuple):
         with the second highest score.
     classes : list of int
         Classes with the highest scores, and the true class.
-    atoms, owners : list of Part
+    atoms, owners : list of Contribution
         Single atoms, and the atoms of each owner together, the largest difference first. The
         last part is the sum of those that are not shown, if any.
     """
@@ -64,8 +64,8 @@ class Explanation(NamedTuple):
     predicted: int
     rival: int
     classes: list[int]
-    atoms: list[Part]
-    owners: list[Part]
+    atoms: list[Contribution]
+    owners: list[Contribution]
 
     @property
     def longest(self) -> float:
@@ -113,17 +113,17 @@ def explain(
     pairs = code.data[:, np.newaxis] * findings.label_atoms[code.indices][:, [predicted, rival]]
     owner = selection_probability.argmax(axis=0)[code.indices]
     columns = (*pairs.T.tolist(), owner.tolist(), code.indices.tolist(), code.data.tolist())
-    atoms = [Part(a, b, 1, *rest) for a, b, *rest in zip(*columns, strict=True)]
+    atoms = [Contribution(a, b, 1, *rest) for a, b, *rest in zip(*columns, strict=True)]
     owners = [_together([a for a in atoms if a.owner == c], int(c)) for c in np.unique(owner)]
     parts = _largest(atoms, N_ATOMS), _largest(owners, N_OWNERS)
     return Explanation(sample, kind, true, predicted, rival, shown, *parts)
 
 
-def _together(parts: list[Part], owner: int = -1) -> Part:
+def _together(parts: list[Contribution], owner: int = -1) -> Contribution:
     for_class, for_rival, n_atoms = map(sum, zip(*(part[:3] for part in parts), strict=True))
-    return Part(for_class, for_rival, n_atoms, owner)
+    return Contribution(for_class, for_rival, n_atoms, owner)
 
 
-def _largest(parts: list[Part], n: int) -> list[Part]:
+def _largest(parts: list[Contribution], n: int) -> list[Contribution]:
     parts = sorted(parts, key=lambda part: -abs(part.difference))
     return parts[:n] + ([_together(parts[n:])] if len(parts) > n else [])

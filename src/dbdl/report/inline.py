@@ -35,11 +35,6 @@ class Sheet(NamedTuple):
     n_columns: int
     n_lines: int
 
-    @property
-    def uri(self) -> str:
-        """The image as an address."""
-        return data_uri(self.numbers, self.palette)
-
     def place(self, number: int) -> tuple[int, int]:
         """Column and line of a picture."""
         return number % self.n_columns, number // self.n_columns
@@ -49,6 +44,11 @@ class Sheet(NamedTuple):
         column, line = self.place(number)
         x, y = column / max(self.n_columns - 1, 1), line / max(self.n_lines - 1, 1)
         return f"{100 * x:.4g}% {100 * y:.4g}%"
+
+    @property
+    def uri(self) -> str:
+        """The image as an address."""
+        return data_uri(self.numbers, self.palette)
 
 
 def lay_out(pictures: Pictures, n_columns: int = 32) -> Sheet:
