@@ -29,13 +29,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+#: Font sizes of labels.
+_SIZES: dict[Any, Any] = {"axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7}
+
+
 def _panels(n: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """Return a figure and at least ``n`` axes; those that are not needed are switched off."""
     import matplotlib.pyplot as plt
 
     n_rows = -(-n // n_columns)
     figure = plt.figure(figsize=(width * n_columns, height * n_rows + 0.3), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    with plt.rc_context(_SIZES):
+        axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for ax in axes[n:]:
         ax.axis("off")
     return figure, list(axes)
@@ -144,16 +149,15 @@ class SelectionDisplay:
         n_columns = min(3, len(self.names))
         self.figure_, axes = _panels(len(self.names), n_columns, 3.2, 2.0)
         self.figure_.suptitle("Probability that a row of the class uses an atom", fontsize=10)
-        colour = tuple(value / 255 for value in BLUE)
+        colour, highest = tuple(value / 255 for value in BLUE), 1.05 * self.probability.max()
         for ax, row, name in zip(axes, self.probability, self.names, strict=False):
             ax.fill_between(np.arange(len(row)), row, step="mid", linewidth=0.6, color=colour)
             ax.set_title(f"class {name}", fontsize=9)
-            ax.set(xlim=(0, len(row)), ylim=(0, 1.05 * float(self.probability.max())))
-            ax.tick_params(labelsize=7)
+            ax.set(xlim=(0, len(row)), ylim=(0, highest))
         for ax in axes[-n_columns:]:
-            ax.set_xlabel("atom", fontsize=8)
+            ax.set_xlabel("atom")
         for ax in axes[::n_columns]:
-            ax.set_ylabel("probability", fontsize=8)
+            ax.set_ylabel("probability")
         return self
 
 
@@ -194,9 +198,7 @@ class TraceDisplay:
         for ax, panel in zip(axes, panels, strict=False):
             ax.plot(panel.sweeps, panel.lines.T, linewidth=1.2)
             ax.set_title(panel.title, fontsize=9)
-            ax.set_yscale("log" if panel.is_log else "linear")
-            ax.set_xlabel("sweep", fontsize=8)
-            ax.tick_params(which="both", labelsize=7)
+            ax.set(xlabel="sweep", yscale="log" if panel.is_log else "linear")
             ax.grid(alpha=0.3)
             if panel.field == "n_atoms":
                 ax.set_ylim(bottom=0)

@@ -54,12 +54,11 @@ class Sheet(NamedTuple):
 def lay_out(pictures: Pictures, n_columns: int = 32) -> Sheet:
     """Put pictures on one sheet, line by line."""
     n, height, width = pictures.numbers.shape
-    n_columns = max(1, min(n_columns, n))
-    n_lines = max(1, -(-n // n_columns))
-    numbers = np.zeros((n_lines * n_columns, height, width), dtype=np.uint8)
-    numbers[:n] = pictures.numbers
-    numbers = numbers.reshape(n_lines, n_columns, height, width).swapaxes(1, 2)
-    whole = numbers.reshape(n_lines * height, n_columns * width)
+    n_columns = min(n_columns, n)
+    n_lines = -(-n // n_columns)
+    numbers = np.pad(pictures.numbers, ((0, n_lines * n_columns - n), (0, 0), (0, 0)))
+    grid = numbers.reshape(n_lines, n_columns, height, width).swapaxes(1, 2)
+    whole = grid.reshape(n_lines * height, n_columns * width)
     return Sheet(whole, pictures.palette, n_columns, n_lines)
 
 
@@ -79,5 +78,4 @@ def confusion_pixels(counts: NDArray[np.int64]) -> Pixels:
     """
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     strength = np.where(counts > 0, 0.45 + 0.55 * np.sqrt(share), 0.0)
-    sign = np.where(np.eye(len(counts)) > 0, 1, -1)
-    return np.round(128 + 127 * sign * strength).astype(np.uint8)
+    return np.round(128 + 127 * (2 * np.eye(len(counts)) - 1) * strength).astype(np.uint8)
