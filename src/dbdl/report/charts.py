@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -95,27 +96,13 @@ def trace_chart(panel: TracePanel) -> dict[str, Any]:
         low, high, is_log = low - abs(low) / 10 - 0.1, high + abs(high) / 10 + 0.1, False
     x = Scale(float(panel.sweeps[0]), float(panel.sweeps[-1]), 62, 328)
     y = Scale(low, high, 178, 14, is_log)
-    last, n_chains = panel.lines[:, -1], len(panel.lines)
-    data = {
-        "start": x.start,
-        "end": x.end,
-        "width": 340,
-        "sweeps": panel.sweeps.tolist(),
-        "lines": [[_digits(v) for v in values] for values in panel.lines],
-    }
-    return {
-        "title": panel.title,
-        "label": f"{panel.title} against sweep, {n_chains} chain{'s' * (n_chains > 1)}; "
-        f"at the last sweep {_digits(last.min())} to {_digits(last.max())}",
-        "x": x,
-        "y": y,
-        "lines": [
-            [(x(float(s)), y(float(v))) for s, v in zip(panel.sweeps, values, strict=True)
-             if np.isfinite(v)]
-            for values in panel.lines
-        ],
-        "data": data,
-    }  # fmt: skip
+    points = [
+        [(x(float(s)), y(float(v))) for s, v in zip(panel.sweeps, line, strict=True) if isfinite(v)]
+        for line in panel.lines
+    ]
+    texts = [[_digits(value) for value in line] for line in panel.lines]
+    data = {"sweeps": panel.sweeps.tolist(), "lines": texts}
+    return {"title": panel.title, "x": x, "y": y, "points": points, "data": data}
 
 
 def strip_chart(values: Floats, names: Sequence[str], interval: tuple[float, float]) -> Any:

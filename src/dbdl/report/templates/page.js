@@ -205,7 +205,8 @@
 
   // ------------------------------------------------------------------ charts along the sweeps
   for (const figure of all("[data-chart]")) {
-    const { sweeps, lines, start, end, width } = data.charts[Number(figure.dataset.chart)];
+    const { sweeps, lines } = data.charts[Number(figure.dataset.chart)];
+    const [start, end] = [Number(figure.dataset.start), Number(figure.dataset.end)];
     const [drawing, cursor, readout] = ["svg", ".cursor-line", ".readout"].map((s) => figure.querySelector(s));
     const last = sweeps.length - 1;
     let now = last;
@@ -221,7 +222,8 @@
     cursor.setAttribute("hidden", "");
     drawing.addEventListener("pointermove", (e) => {
       const box = drawing.getBoundingClientRect();
-      go(Math.round(last * (width * (e.clientX - box.left) / box.width - start) / (end - start)));
+      const x = drawing.viewBox.baseVal.width * (e.clientX - box.left) / box.width;
+      go(Math.round(last * (x - start) / (end - start)));
     });
     figure.addEventListener("focus", () => go(now));
     onKeys(figure, () => ({ ArrowLeft: -1, ArrowRight: 1, Home: -last, End: last }), (step) => go(now + step));
