@@ -85,8 +85,9 @@ def settings(model: DBDLClassifier) -> dict[str, Any]:
     """Return the choices made on held-out rows, and the parameters."""
     default = DBDLClassifier().get_params()
     parameters = [
-        (name, str(value), value is not default[name] and value != default[name])
-        for name, value in model.get_params(deep=False).items()
+        (name, str(value), value is not default.get(name) and value != default.get(name))
+        for name, value in model.get_params().items()
+        if not hasattr(value, "get_params")  # settings within are listed by their own names
     ]
     coder, temperature = str(model._coder()), f"temperature {model.temperature_:.3g}"
     words = f"{model.n_nonzero_} non-zeros, {coder}"
