@@ -42,7 +42,7 @@ MAY_IMPORT = {
     },
     "registry": {"estimators", "rivals"},
     "experiments": {"registry", "datasets", "estimators", "learn", "backends", "coding"},
-    "plotting": {"sampler", "estimators", "_files"},
+    "plotting": {"sampler", "estimators", "experiments", "_files"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},
     "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},

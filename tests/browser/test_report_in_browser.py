@@ -158,7 +158,7 @@ def test_pointing_at_confusions_dots_and_sweeps_shows_values(open_page):
     plot = page.locator("[data-heat=confusion] .heat-plot")
     plot.hover(position={"x": 3, "y": 3})
     assert re.search(
-        r"0: \d+ of \d+ classified right",
+        r"0: \d+ of \d+ classified correctly",
         page.locator("[data-heat=confusion] .readout").inner_text(),
     )
     page.locator("#accuracy circle.dot").first.hover()

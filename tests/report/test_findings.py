@@ -8,7 +8,7 @@ from report_problem import digits, fitted, with_mistakes
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
 from dbdl.backends import NumbaBackend
-from dbdl.report.explain import choose_samples, explain
+from dbdl.report.explain import N_ATOMS, choose_samples, explain
 from dbdl.report.findings import examine, names_of_classes, share_interval
 
 CLASS_COUNTS = pytest.mark.parametrize("n_classes", [2, 4])
@@ -74,13 +74,11 @@ def test_the_parts_of_a_decision_sum_to_the_scores(n_classes):
     model, found = fitted(n_classes), examined(n_classes)
     for sample, kind in choose_samples(found):
         e = explain(found, model.selection_probability_, sample, kind)
-        shown = [*e.atoms, e.others]
-        for side, c in (("for_class", e.predicted), ("for_rival", e.rival)):
-            total = sum(getattr(part, side) for part in shown)
-            assert total == pytest.approx(found.scores[sample, c], abs=1e-12)
-            total = sum(getattr(part, side) for part in (*e.owners, e.other_owners))
-            assert total == pytest.approx(found.scores[sample, c], abs=1e-12)
-        assert len(e.atoms) + e.others.atom == found.codes[sample].nnz
+        for parts in (e.atoms, e.owners):
+            for side, c in (("for_class", e.predicted), ("for_rival", e.rival)):
+                total = sum(getattr(part, side) for part in parts)
+                assert total == pytest.approx(found.scores[sample, c], abs=1e-12)
+            assert sum(part.n_atoms for part in parts) == found.codes[sample].nnz
         assert e.predicted in e.classes and e.true in e.classes
 
 
@@ -96,9 +94,15 @@ def test_a_mistake_is_compared_with_the_true_class_and_a_right_answer_with_the_r
 def test_atoms_are_named_by_their_own_owner():
     model, found = fitted(), examined()
     e = explain(found, model.selection_probability_, 3)
-    for part in e.atoms:
+    for part in e.atoms[:N_ATOMS]:
         assert part.owner == model.selection_probability_[:, part.atom].argmax()
         assert found.codes[3, part.atom] == part.coefficient
+
+
+def test_a_row_of_zeros_has_nothing_to_explain():
+    found = examine(fitted(), np.zeros((1, 64)), [0])
+    e = explain(found, fitted().selection_probability_, 0)
+    assert (e.atoms, e.owners, e.longest) == ([], [], 1.0)
 
 
 def test_samples_are_mistakes_doubts_and_right_answers_each_once():
@@ -109,7 +113,7 @@ def test_samples_are_mistakes_doubts_and_right_answers_each_once():
     confidence = found.probability.max(axis=1)
     assert confidence[rows[0]] == confidence[~found.correct].max()
     assert confidence[rows[3]] == confidence[found.correct].min()
-    right = [found.true[i] for i, kind in chosen if "surest right" in kind]
+    right = [found.true[i] for i, kind in chosen if "most confident correct" in kind]
     assert len(set(right)) == 3
 
 

@@ -1,4 +1,4 @@
-"""Pictures of what was learned."""
+"""Figures of fitted models and of experiments, drawn with matplotlib."""
 
 from dbdl.plotting.displays import AtomsDisplay, SelectionDisplay, TraceDisplay
 

@@ -1,4 +1,4 @@
-"""Pictures of accuracies: one point a method, and lines against the size of a dictionary."""
+"""Figures of accuracies: one dot per method, and curves over the size of a dictionary."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from dbdl._files import write_atomically
+from dbdl.experiments.sizes import SizeCurve
+from dbdl.experiments.summary import Line
+
+#: Colours that colour-blind readers can tell apart, and markers for prints in grey.
+_LOOKS = (("#2e75cc", "o"), ("#de6e28", "s"), ("#5b6770", "^"))
 
 
-def write_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format that its name ends in, whole or not at all."""
-    form = path.suffix.lstrip(".").lower()
-    write_atomically(path, lambda file: figure.savefig(file, format=form, dpi=150))
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the path's ending, whole or not at all."""
+    ending = path.suffix.lstrip(".").lower()
+    write_atomically(path, lambda file: figure.savefig(file, format=ending, dpi=150))
 
 
-def plot_accuracies(lines: Sequence[Any], path: Path, title: str = "") -> None:
-    """Write a dot plot of a table's lines (`dbdl.experiments.summary.Line`), best on top.
+def plot_accuracies(lines: Sequence[Line], path: Path, title: str = "") -> None:
+    """Write a dot plot of a table's lines, one panel per column, the best method on top.
 
-    Points are means over splits, bars one standard deviation; the paper's numbers are hollow. A
-    table of several columns has a panel for each.
+    Dots are means over splits and bars one standard deviation. The paper's numbers are hollow.
     """
-    from matplotlib.figure import Figure
-
     finished = [line for line in lines if np.isfinite(line.accuracy)]
     columns = {x.column: [y for y in finished if y.column == x.column] for x in finished}
     heights = [0.6 + 0.28 * len(part) for part in columns.values()] or [1.0]
@@ -42,16 +45,11 @@ def plot_accuracies(lines: Sequence[Any], path: Path, title: str = "") -> None:
     write_figure(figure, path)
 
 
-def _draw_dots(axes: Any, lines: Sequence[Any]) -> None:
+def _draw_dots(axes: Any, lines: Sequence[Line]) -> None:
     place = np.arange(len(lines))
-    axes.errorbar(
-        [x.accuracy for x in lines],
-        place,
-        xerr=np.nan_to_num([x.spread for x in lines]),
-        fmt="o",
-        color="#1b6ca8",
-        label="measured",
-    )
+    accuracy, spread = ([getattr(x, name) for x in lines] for name in ("accuracy", "spread"))
+    spread = np.nan_to_num(spread)
+    axes.errorbar(accuracy, place, xerr=spread, fmt="o", color="#1b6ca8", label="measured")
     paper = [(x.paper, i) for i, x in enumerate(lines) if np.isfinite(x.paper)]
     if paper:
         axes.plot(*zip(*paper, strict=True), "o", mfc="none", color="#c2571a", label="paper")
@@ -60,31 +58,22 @@ def _draw_dots(axes: Any, lines: Sequence[Any]) -> None:
     axes.grid(axis="x", alpha=0.3)
 
 
-def plot_sizes(curves: Sequence[Any], path: Path, title: str = "") -> None:
-    """Write lines of accuracy against size (`dbdl.experiments.sizes.SizeCurve`).
+def plot_sizes(curves: Sequence[SizeCurve], path: Path, title: str = "") -> None:
+    """Write curves of accuracy against dictionary size.
 
-    Lines are means over splits; where there are several, bands are one standard deviation.
+    Curves are means over splits. Bands are one standard deviation, given several splits.
     """
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
     axes = figure.add_subplot()
     for curve, (colour, marker) in zip(curves, _LOOKS * len(curves), strict=False):
-        mean = np.array(curve.mean)
-        axes.plot(curve.n_atoms, mean, color=colour, marker=marker, ms=5, label=curve.method)
+        size, mean = curve.n_atoms, np.array(curve.mean)
+        axes.plot(size, mean, color=colour, marker=marker, ms=5, label=curve.method)
         spread = np.array([np.std(a, ddof=1) if len(a) > 1 else 0.0 for a in curve.accuracy])
         if spread.any():
-            axes.fill_between(
-                curve.n_atoms, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0
-            )
-    axes.set_xlabel("atoms")
-    axes.set_ylabel("test accuracy, %")
+            axes.fill_between(size, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+    axes.set(xlabel="atoms", ylabel="test accuracy, %")
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="lower right")
     axes.set_title(title, fontsize=10)
     write_figure(figure, path)
-
-
-#: Colours that the colour-blind tell apart, and markers for those who print in grey.
-_LOOKS = (("#2e75cc", "o"), ("#de6e28", "s"), ("#5b6770", "^"))

@@ -1,9 +1,8 @@
-"""What the pictures show and in which order, for displays in notebooks and for the report alike."""
+"""The order of atoms and the panels of a trace, for displays in notebooks and for the report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,44 +13,37 @@ Floats = NDArray[np.floating[Any]]
 Numbers = NDArray[np.int64]
 
 
-def owner_of_atoms(probability: Floats) -> Numbers:
-    """Return for each atom the class that uses it most; ``probability`` (n_classes, n_atoms)."""
-    owner: Numbers = probability.argmax(axis=0)
-    return owner
-
-
 def order_by_owner(probability: Floats) -> Numbers:
-    """Atom numbers, class by class of the owner, the most probable first within a class."""
-    order: Numbers = np.lexsort((-probability.max(axis=0), owner_of_atoms(probability)))
-    return order
+    """Atom numbers grouped by the class that uses them most, its most probable atom first.
+
+    ``probability`` has shape (n_classes, n_atoms).
+    """
+    return np.lexsort((-probability.max(axis=0), probability.argmax(axis=0)))
 
 
 def best_atoms_in_turn(probability: Floats, n_atoms: int) -> list[tuple[int, int]]:
-    """Pairs (class, atom): the most probable atoms of each class, as many for every class."""
+    """Pairs (class, atom): the most probable atoms of each class, equally many per class."""
     n_classes = len(probability)
     each = -(-n_atoms // n_classes)
     best = np.argsort(-probability, axis=1, kind="stable")[:, :each]
     return [(c, int(k)) for c in range(n_classes) for k in best[c]][:n_atoms]
 
 
-def spread_classes(n_classes: int, n_shown: int) -> Numbers:
-    """Class numbers spread evenly over all."""
-    at = np.linspace(0, n_classes - 1, min(n_shown, n_classes))
-    chosen: Numbers = np.unique(at.astype(np.int64))
-    return chosen
+def spread_evenly(n: int, n_shown: int) -> Numbers:
+    """At most ``n_shown`` of the numbers 0..n-1, spread evenly from the first to the last."""
+    return np.unique(np.linspace(0, n - 1, min(n_shown, n)).astype(np.int64))
 
 
-@dataclass(frozen=True)
-class TracePanel:
+class TracePanel(NamedTuple):
     """One quantity of a trace, ready to be drawn.
 
     Attributes
     ----------
     field, title : str
     is_log : bool
-        Whether it is read on a logarithmic scale.
+        Whether the quantity is drawn on a logarithmic scale.
     sweeps : ndarray of shape (n_points,)
-        From 0, the start, where the quantity is known there, else from 1.
+        Starts at 0 where the quantity is known before the first sweep, otherwise at 1.
     lines : ndarray of shape (n_chains, n_points)
     """
 
@@ -64,28 +56,22 @@ class TracePanel:
 
 _PANELS = (
     ("n_atoms", "number of atoms", False),
-    ("mean_nonzero", "atoms used a row", False),
+    ("mean_nonzero", "atoms used per row", False),
     ("noise_precision", "noise precision", True),
     ("strength_precision", "strength precision", True),
-    ("residual_square", "squared residual a row", True),
+    ("residual_square", "squared residual per row", True),
     ("log_joint", "log joint density", False),
 )
 
 
 def trace_panels(trace: Trace, n_initial_atoms: list[int]) -> list[TracePanel]:
-    """Return the panels of a trace; the number of atoms starts at those drawn, at sweep 0.
+    """Return the panels of a trace with fields of shape (n_sweeps,) or (n_chains, n_sweeps).
 
-    Parameters
-    ----------
-    trace : Trace
-        Fields of shape (n_sweeps,) or (n_chains, n_sweeps).
-    n_initial_atoms : list of int
-        Of each chain.
+    ``n_initial_atoms`` are the atoms that each chain started from: the value at sweep 0.
     """
     panels = []
     for field, title, is_log in _PANELS:
-        lines = np.atleast_2d(getattr(trace, field))
-        first = 1
+        lines, first = np.atleast_2d(getattr(trace, field)), 1
         if field == "n_atoms":
             lines, first = np.column_stack([n_initial_atoms, lines]), 0
         sweeps = np.arange(first, first + lines.shape[1])

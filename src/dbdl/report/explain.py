@@ -1,74 +1,61 @@
 """Which atoms, which class, why: the scores of single rows taken apart.
 
-A score is a sum over atoms, ``code[k] * label_atoms[k, c]``, so every atom's part in a decision
-is known exactly. What decided between two classes is the difference of their scores, atom by atom.
+A score is a sum over atoms, ``code[k] * label_atoms[k, c]``, so the contribution of every atom to
+a decision is known exactly. The difference between the scores of two classes, atom by atom, shows
+how the classifier decided between them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.plotting.arrangement import owner_of_atoms
+from dbdl.plotting.arrangement import spread_evenly
 from dbdl.report.findings import Findings
 
-Floats = NDArray[np.float64]
-
-#: Atoms, classes and owners that are shown of a row; the rest is summed up.
+#: Atoms, classes and owners that are shown for a row; the others are summed up.
 N_ATOMS, N_CLASSES, N_OWNERS = 6, 5, 4
 
 
-class AtomPart(NamedTuple):
-    """An atom's part in a decision.
+class Contribution(NamedTuple):
+    """The share of one atom, or of several together, in the scores of two classes.
 
-    ``for_class`` and ``for_rival`` are its parts of the two scores.
+    The owner of an atom is the class that uses it most; -1 stands for several. A sum over atoms
+    has no ``atom`` (-1) and no ``coefficient`` (NaN).
     """
 
-    atom: int
-    owner: int
-    coefficient: float
     for_class: float
     for_rival: float
+    n_atoms: int = 1
+    owner: int = -1
+    atom: int = -1
+    coefficient: float = np.nan
 
     @property
     def difference(self) -> float:
-        """How much the atom speaks for the class rather than for the rival."""
+        """How much the atoms speak for the class rather than for the rival."""
         return self.for_class - self.for_rival
 
 
-class OwnerPart(NamedTuple):
-    """What the atoms that one class uses most give together."""
-
-    owner: int
-    n_atoms: int
-    for_class: float
-    for_rival: float
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """One row's decision.
+class Explanation(NamedTuple):
+    """The decision on one row.
 
     Attributes
     ----------
     sample : int
-        Number of the row.
+        Row number.
     kind : str
         Why the row is shown.
     true, predicted, rival : int
-        Classes; the rival is the true class if the row is classified wrong, and otherwise the
-        class with the second highest score.
+        Classes. The rival is the true class if the row is misclassified, and otherwise the class
+        with the second highest score.
     classes : list of int
-        Those with the highest scores, the true one among them.
-    atoms : list of AtomPart
-        Those that speak loudest for or against.
-    others : AtomPart
-        The sum of all other atoms; its ``atom`` is their number.
-    owners : list of OwnerPart
-        Those whose atoms speak loudest together; ``other_owners`` is the sum of the others.
+        Classes with the highest scores, and the true class.
+    atoms, owners : list of Contribution
+        Single atoms, and the atoms of each owner together, the largest difference first. The
+        last part is the sum of those that are not shown, if any.
     """
 
     sample: int
@@ -77,32 +64,35 @@ class Explanation:
     predicted: int
     rival: int
     classes: list[int]
-    atoms: list[AtomPart]
-    others: AtomPart
-    owners: list[OwnerPart]
-    other_owners: OwnerPart
+    atoms: list[Contribution]
+    owners: list[Contribution]
+
+    @property
+    def longest(self) -> float:
+        """The largest difference, or 1 where all are 0."""
+        return max((abs(part.difference) for part in self.atoms), default=0.0) or 1.0
 
 
 def choose_samples(findings: Findings, n_each: int = 4) -> list[tuple[int, str]]:
-    """Choose rows worth a look: surest mistakes, least sure answers, surest right ones.
+    """Choose rows worth a look: confident mistakes, doubtful answers and confident correct ones.
 
-    Right answers are of different classes, where there are enough of them.
+    The confident correct answers are of different classes, as far as there are enough of them.
     """
-    confidence = findings.probability.max(axis=1)
-    order = np.argsort(-confidence, kind="stable")
-    right = findings.correct
-    wrong = [(int(i), "among the surest mistakes") for i in order if not right[i]][:n_each]
-    unsure = [(int(i), "among the least sure right answers") for i in order[::-1] if right[i]][
-        :n_each
-    ]
-    taken = {i for i, _ in wrong + unsure}
+    order = np.argsort(-findings.confidence, kind="stable")
+    correct = order[findings.correct[order]]
+    wrong = order[~findings.correct[order]][:n_each].tolist()
+    unsure = correct[::-1][:n_each].tolist()
     by_class: dict[int, int] = {}
-    for i in order:
-        if right[i] and int(i) not in taken:
-            by_class.setdefault(int(findings.predicted[i]), int(i))
-    spread = list(dict(sorted(by_class.items())).values())
-    at = np.unique(np.linspace(0, len(spread) - 1, min(n_each, len(spread))).astype(int))
-    return wrong + unsure + [(spread[j], "among the surest right answers") for j in at]
+    for i in correct.tolist():
+        if i not in unsure:
+            by_class.setdefault(int(findings.predicted[i]), i)
+    sure = [i for _, i in sorted(by_class.items())]
+    return [
+        *((i, "one of the most confident mistakes") for i in wrong),
+        *((i, "one of the least confident correct answers") for i in unsure),
+        *((sure[j], "one of the most confident correct answers")
+          for j in spread_evenly(len(sure), n_each)),
+    ]  # fmt: skip
 
 
 def explain(
@@ -110,61 +100,30 @@ def explain(
 ) -> Explanation:
     """Take the decision on one row apart.
 
-    Parameters
-    ----------
-    findings : Findings
-    selection_probability : ndarray of shape (n_classes, n_atoms)
-        Says whose an atom is.
-    sample : int
-        Number of the row.
-    kind : str
-        Why it is shown.
+    ``selection_probability`` (n_classes, n_atoms) tells the owner of each atom, and ``kind`` why
+    the row is shown.
     """
-    scores = findings.scores[sample]
     predicted, true = int(findings.predicted[sample]), int(findings.true[sample])
-    ranking = [int(c) for c in np.argsort(-scores, kind="stable")]
+    ranking = np.argsort(-findings.scores[sample], kind="stable").tolist()
     rival = true if true != predicted else next(c for c in ranking if c != predicted)
     shown = ranking[:N_CLASSES]
     if true not in shown:
         shown[-1] = true
     code = findings.codes[sample]
-    used, coefficient = code.indices, np.asarray(code.data, dtype=np.float64)
-    parts = coefficient[:, np.newaxis] * findings.label_atoms[used]
-    owner = owner_of_atoms(selection_probability)[used]
-    pair = parts[:, [predicted, rival]]
-    loudest = np.argsort(-np.abs(pair[:, 0] - pair[:, 1]), kind="stable")
-    first, rest = loudest[:N_ATOMS], loudest[N_ATOMS:]
-    owners = _by_owner(owner, pair)
-    return Explanation(
-        sample=sample,
-        kind=kind,
-        true=true,
-        predicted=predicted,
-        rival=rival,
-        classes=shown,
-        atoms=[
-            AtomPart(int(used[j]), int(owner[j]), float(coefficient[j]), *map(float, pair[j]))
-            for j in first
-        ],
-        others=AtomPart(len(rest), -1, np.nan, *map(float, pair[rest].sum(axis=0))),
-        owners=owners[:N_OWNERS],
-        other_owners=_together(owners[N_OWNERS:]),
-    )
+    pairs = code.data[:, np.newaxis] * findings.label_atoms[code.indices][:, [predicted, rival]]
+    owner = selection_probability.argmax(axis=0)[code.indices]
+    columns = (*pairs.T.tolist(), owner.tolist(), code.indices.tolist(), code.data.tolist())
+    atoms = [Contribution(a, b, 1, *rest) for a, b, *rest in zip(*columns, strict=True)]
+    owners = [_together([a for a in atoms if a.owner == c], int(c)) for c in np.unique(owner)]
+    parts = _largest(atoms, N_ATOMS), _largest(owners, N_OWNERS)
+    return Explanation(sample, kind, true, predicted, rival, shown, *parts)
 
 
-def _by_owner(owner: NDArray[np.int64], pair: Floats) -> list[OwnerPart]:
-    found = [
-        OwnerPart(int(c), int((owner == c).sum()), *map(float, pair[owner == c].sum(axis=0)))
-        for c in np.unique(owner)
-    ]
-    found.sort(key=lambda part: -abs(part.for_class - part.for_rival))
-    return found
+def _together(parts: list[Contribution], owner: int = -1) -> Contribution:
+    for_class, for_rival, n_atoms = map(sum, zip(*(part[:3] for part in parts), strict=True))
+    return Contribution(for_class, for_rival, n_atoms, owner)
 
 
-def _together(parts: list[OwnerPart]) -> OwnerPart:
-    return OwnerPart(
-        -1,
-        sum(part.n_atoms for part in parts),
-        sum(part.for_class for part in parts),
-        sum(part.for_rival for part in parts),
-    )
+def _largest(parts: list[Contribution], n: int) -> list[Contribution]:
+    parts = sorted(parts, key=lambda part: -abs(part.difference))
+    return parts[:n] + ([_together(parts[n:])] if len(parts) > n else [])

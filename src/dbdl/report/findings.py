@@ -1,15 +1,16 @@
-"""What a classifier does on test rows, as numbers: accuracy, confusion, calibration."""
+"""A classifier's answers on test rows as numbers: accuracy, confusion, calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from scipy.stats import norm
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
@@ -36,120 +37,85 @@ class Bin(NamedTuple):
     interval: tuple[float, float]
 
 
-@dataclass(frozen=True)
 class Findings:
-    """What is seen on the test rows.
+    """A fitted classifier's answers on test rows.
+
+    Parameters
+    ----------
+    model : DBDLClassifier
+    names : list of str
+        Names of the classes, in the order of ``classes_``.
+    rows : array-like of shape (n_samples, n_features)
+    true : ndarray of shape (n_samples,)
+        Class numbers.
 
     Attributes
     ----------
-    names : list of str
-        Of the classes, in the order of ``classes_``.
-    rows : ndarray of shape (n_samples, n_features)
-        Test rows as the classifier got them.
-    true, predicted : ndarray of shape (n_samples,)
-        Class numbers.
     codes : csr_matrix of shape (n_samples, n_atoms)
     label_atoms : ndarray of shape (n_atoms, n_classes)
-        ``codes @ label_atoms`` are the scores; for two classes half of `label_atoms_` each.
+        ``codes @ label_atoms`` are the scores. Two classes share one column of the model's
+        ``label_atoms_``; here each has half of it.
     scores, probability : ndarray of shape (n_samples, n_classes)
+    confidence, predicted, correct : ndarray of shape (n_samples,)
+        The highest probability, the predicted class, and whether it is the true class.
+    accuracy, log_loss, calibration_error : float
+    interval : (float, float)
+        Interval of the accuracy.
+    confusion : ndarray of shape (n_classes, n_classes)
+        Counts; rows are true classes.
     chain_accuracy : list of float
-        Of each chain on its own.
-    log_loss, calibration_error : float
+        Accuracy of each chain on its own.
     """
 
-    names: list[str]
-    rows: NDArray[Any]
-    true: Classes
-    predicted: Classes
-    codes: csr_matrix
-    label_atoms: Floats
-    scores: Floats
-    probability: Floats
-    chain_accuracy: list[float]
-    log_loss: float
-    calibration_error: float
+    def __init__(self, model: Any, names: list[str], rows: ArrayLike, true: Classes) -> None:
+        self.model, self.names, self.true = model, names, true
+        self.rows, classes = np.asarray(rows), np.arange(len(names))
+        self.codes: csr_matrix = model.transform(rows)
+        shared: Floats = model.label_atoms_
+        self.label_atoms = shared if shared.shape[1] > 1 else np.hstack([-shared / 2, shared / 2])
+        self.scores: Floats = self.codes @ self.label_atoms
+        self.probability = to_probabilities(self.scores, 1.0 / model.temperature_)
+        self.confidence = self.probability.max(axis=1)
+        self.predicted = self.scores.argmax(axis=1)
+        self.correct = self.predicted == true
+        self.accuracy = float(self.correct.mean())
+        self.interval = share_interval(int(self.correct.sum()), len(true))
+        self.confusion: Classes = confusion_matrix(true, self.predicted, labels=classes)
+        figures = probability_figures(self.probability, classes, true)
+        self.log_loss, self.calibration_error = figures["log_loss"], figures["calibration_error"]
+        self.chain_accuracy = [
+            float(((codes @ chain.label_atoms).argmax(axis=1) == true).mean())
+            for chain, codes in zip(model.chains_, self._codes_of_chains(), strict=True)
+        ]
 
-    @property
-    def correct(self) -> NDArray[np.bool_]:
-        """Whether each row is classified right."""
-        right: NDArray[np.bool_] = self.true == self.predicted
-        return right
-
-    @property
-    def accuracy(self) -> float:
-        """Share of rows classified right."""
-        return float(self.correct.mean())
-
-    @property
-    def confusion(self) -> Classes:
-        """Counts of shape (n_classes, n_classes): true classes are rows."""
-        n = len(self.names)
-        return np.bincount(n * self.true + self.predicted, minlength=n * n).reshape(n, n)
+    def _codes_of_chains(self) -> list[csr_matrix]:
+        ends = np.cumsum([0, *(len(chain.atoms) for chain in self.model.chains_)])
+        return [self.codes[:, start:end] for start, end in pairwise(ends)]
 
     def bins(self) -> list[Bin]:
-        """Return the bins of the reliability diagram that have rows."""
-        confidence = self.probability.max(axis=1)
-        number = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-        found = []
-        for b in np.unique(number):
-            own = number == b
-            n_right = int(self.correct[own].sum())
-            n = int(own.sum())
-            found.append(
-                Bin(
-                    b / N_BINS,
-                    (b + 1) / N_BINS,
-                    n,
-                    float(confidence[own].mean()),
-                    n_right / n,
-                    share_interval(n_right, n),
-                )
-            )
-        return found
+        """Return the bins of the reliability diagram that contain rows."""
+        number = np.minimum((self.confidence * N_BINS).astype(int), N_BINS - 1)
+        return [self._bin(b, number == b) for b in np.unique(number).tolist()]
+
+    def _bin(self, number: int, own: NDArray[np.bool_]) -> Bin:
+        n_correct, n = int(self.correct[own].sum()), int(own.sum())
+        confidence, interval = float(self.confidence[own].mean()), share_interval(n_correct, n)
+        low, high = number / N_BINS, (number + 1) / N_BINS
+        return Bin(low, high, n, confidence, n_correct / n, interval)
 
 
-def size_in_words(chains: Sequence[Member]) -> str:
-    """Say where the number of atoms comes from: the rows drawn, and what was left out of them."""
-    kept = [(c.n_initial_atoms, int(np.ravel(c.trace.n_atoms)[0]), len(c.atoms)) for c in chains]
-    drawn, first, last = np.array(kept).T
-    dropped = first - last
-    later = f"{_range(dropped)} in these sweeps" if dropped.any() else "none in these sweeps"
-    return (
-        f"A chain draws training rows as its first atoms, {_range(drawn)} here (the number at "
-        f"sweep 0). Copies of a row, and rows that no first code uses, are left out at once, which "
-        f"leaves {_range(first)}. A sweep drops an atom that explains next to nothing: {later}. So "
-        "the number of atoms is mostly that of the different rows drawn; it is not inferred."
-    )
-
-
-def gain_in_words(accuracy: float, unlearned: float) -> str:
-    """Say what learning adds to random training rows on the same test rows."""
-    gain = round(100 * (accuracy - unlearned), 2)
-    if gain > 0:
-        return f"random training rows as atoms: learning adds {gain:.2f} points"
-    return "random training rows as atoms: learning adds nothing here"
-
-
-def _range(numbers: NDArray[np.int64]) -> str:
-    low, high = int(numbers.min()), int(numbers.max())
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def share_interval(n_right: int, n: int) -> tuple[float, float]:
-    """Return the Wilson interval of a share; it stays within 0 and 1 also for few rows."""
+def share_interval(n_correct: int, n: int) -> tuple[float, float]:
+    """Return the Wilson interval of a share, which stays within 0 and 1 for few rows too."""
     if n == 0:
         return (0.0, 1.0)
-    z = float(norm.ppf(0.5 + LEVEL / 2))
-    centre = (n_right + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * np.sqrt(n_right * (n - n_right) / n + z * z / 4)
-    return float(max(centre - half, 0.0)), float(min(centre + half, 1.0))
+    low, high = binomtest(n_correct, n).proportion_ci(LEVEL, method="wilson")
+    return float(low), float(high)
 
 
 def last_step(model: Any, X: ArrayLike) -> tuple[DBDLClassifier, Any]:
-    """Return the classifier and its rows; of a pipeline the last step and what reaches it."""
-    if isinstance(model, Pipeline) and len(model.steps) > 1:
-        X, model = model[:-1].transform(X), model[-1]
-    elif isinstance(model, Pipeline):
+    """Return a classifier and its rows; for a pipeline, its last step and the rows it gets."""
+    if isinstance(model, Pipeline):
+        X = model[:-1].transform(X) if len(model.steps) > 1 else X
         model = model[-1]
     if not isinstance(model, DBDLClassifier):
         raise TypeError(
@@ -166,47 +132,14 @@ def examine(
     y: ArrayLike,
     class_names: Sequence[object] | Mapping[Any, object] | None = None,
 ) -> Findings:
-    """Classify test rows and compare with their labels.
+    """Classify test rows (n_samples, n_features) and compare the answers with their labels.
 
-    Parameters
-    ----------
-    model : DBDLClassifier
-        Fitted.
-    X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-        Labels that the model has seen.
-    class_names : sequence or mapping, optional
-        Names in the order of ``classes_``, or by label.
+    The model has seen these labels. Names are in the order of ``classes_``, or by label.
     """
-    rows = np.asarray(X)
     labels = column_or_1d(y)
-    check_consistent_length(rows, labels)
+    check_consistent_length(X, labels)
     true = _class_numbers(labels, model.classes_)
-    codes = model.transform(X)
-    label_atoms = both_classes(model.label_atoms_)
-    scores = codes @ label_atoms
-    predicted = scores.argmax(axis=1)
-    probability = to_probabilities(scores, 1.0 / model.temperature_)
-    figures = probability_figures(probability, np.arange(len(model.classes_)), true)
-    return Findings(
-        names=names_of_classes(model.classes_, class_names),
-        rows=rows,
-        true=true,
-        predicted=predicted,
-        codes=codes,
-        label_atoms=label_atoms,
-        scores=scores,
-        probability=probability,
-        chain_accuracy=_chain_accuracy(model, codes, true),
-        **figures,
-    )
-
-
-def both_classes(label_atoms: Floats) -> Floats:
-    """Return label atoms with a column for each class, also where two classes share one."""
-    if label_atoms.shape[1] > 1:
-        return label_atoms
-    return np.hstack([-label_atoms / 2, label_atoms / 2])
+    return Findings(model, names_of_classes(model.classes_, class_names), X, true)
 
 
 def names_of_classes(
@@ -220,7 +153,7 @@ def names_of_classes(
     if len(given) != len(classes):
         raise ValueError(
             f"class_names has {len(given)} names, but the model has {len(classes)} classes. "
-            f"Expected one name a class in the order of classes_: {classes.tolist()[:10]}..."
+            f"Expected one name per class in the order of classes_: {classes.tolist()[:10]}..."
         )
     return [str(name) for name in given]
 
@@ -236,12 +169,3 @@ def _class_numbers(labels: NDArray[Any], classes: NDArray[Any]) -> Classes:
             f"labels such as {', '.join(map(str, classes[:5]))}; leave other rows out."
         )
     return np.array([number[label] for label in labels.tolist()], dtype=np.int64)
-
-
-def _chain_accuracy(model: DBDLClassifier, codes: csr_matrix, true: Classes) -> list[float]:
-    accuracies, start = [], 0
-    for chain in model.chains_:
-        own = codes[:, start : start + len(chain.atoms)]
-        start += len(chain.atoms)
-        accuracies.append(float(((own @ chain.label_atoms).argmax(axis=1) == true).mean()))
-    return accuracies

@@ -1,4 +1,4 @@
-"""The paper's figures on small data."""
+"""Accuracy against the size of a dictionary, on small data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.sizes import METHODS, accuracy_by_size, sizes_that_fit
-from dbdl.figures import FILES, write_figures
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def test_sizes_grow_evenly_up_to_the_rows_of_the_smallest_class():
     assert sizes_that_fit(1, 7) == [1]
 
 
-def test_each_method_has_one_accuracy_a_size_and_split(data):
+def test_each_method_has_one_accuracy_per_size_and_split(data):
     splits = list(Protocol(per_class=0.5, n_splits=2).splits(data.y, seed=0))
     seen = []
     curves = accuracy_by_size(data, splits, n_sizes=2, on_fit=lambda *fit: seen.append(fit))
@@ -40,11 +39,3 @@ def test_the_same_seed_draws_the_same_lines(data):
     splits = list(Protocol(per_class=0.3, n_splits=1).splits(data.y, seed=0))
     one, other = (accuracy_by_size(data, splits, only=["K-SVD"], n_sizes=2) for _ in range(2))
     assert one == other
-
-
-def test_figures_2_4_and_9_are_drawn(data, tmp_path):
-    curves = write_figures(data, "four digits", tmp_path, quick=True)
-    assert len(curves) == 3
-    for name in FILES:
-        picture = (tmp_path / name).read_bytes()
-        assert picture.startswith(b"\x89PNG") and len(picture) > 5000

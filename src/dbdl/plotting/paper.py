@@ -1,8 +1,8 @@
-"""The paper's figures from rows of our own: sizes (2), selection probabilities (4), atoms left (9).
+"""The paper's figures on our own rows: sizes (2), selection probabilities (4), atoms left (9).
 
-Figure 2 shows why the size of a dictionary matters to K-SVD, D-KSVD and LC-KSVD1; figures 4 and 9
-show DBDL with the paper's settings, whose size is that of the different rows drawn. The paper's
-pictures themselves are not at hand: ours show what its captions say.
+Figure 2 shows how the size of a dictionary matters to K-SVD, D-KSVD and LC-KSVD1. Figures 4 and 9
+show DBDL with the paper's settings. They follow the captions of the paper's figures, whose data
+are not available.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.experiments.protocol import Protocol, seed_of
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.sizes import SizeCurve, accuracy_by_size
-from dbdl.plotting import SelectionDisplay, TraceDisplay
 from dbdl.plotting.accuracy import plot_sizes, write_figure
+from dbdl.plotting.displays import SelectionDisplay, TraceDisplay
 
 FILES = (
     "figure2_dictionary_size.png",
@@ -36,36 +36,36 @@ def write_figures(
     seed: int = 0,
     on_fit: Callable[[int, int, str], None] | None = None,
 ) -> list[SizeCurve]:
-    """Fit and draw; the pictures are `FILES` in a folder that exists.
+    """Fit the methods and write the figures `FILES`.
 
     Parameters
     ----------
     data : LabelledRows
     name : str
-        Of the data, for titles and seeds.
+        Name of the data, for titles and seeds.
     folder : Path
+        A folder that exists.
     share : float
-        Rows of each class to learn from.
+        Share of each class to learn from.
     n_splits : int
-        Of figure 2; the others show the first.
+        Number of splits in figure 2; the other figures show the first split.
     quick : bool
         Three sizes instead of seven, ten sweeps instead of 35.
     seed : int
     on_fit : callable, optional
-        Called with the number of fits done and in all, and what was found.
+        As in `accuracy_by_size`.
 
     Returns
     -------
     curves : list of SizeCurve
-        The lines of figure 2.
+        The curves of figure 2.
     """
     protocol = Protocol(per_class=share, n_splits=n_splits)
     splits = list(protocol.splits(data.y, seed_of(name, "figures", seed)))
     settings: dict[str, Any] = {"n_sweeps": 10} if quick else {}
     model = DBDLClassifier.paper(random_state=seed, n_jobs=-1, **settings)
     model.fit(data.X[splits[0].train], data.y[splits[0].train])
-    selection = SelectionDisplay.from_estimator(model)
-    write_figure(selection.figure_, folder / FILES[1])
+    write_figure(SelectionDisplay.from_estimator(model).figure_, folder / FILES[1])
     trace = TraceDisplay.from_estimator(model, fields=["n_atoms"])
     write_figure(trace.figure_, folder / FILES[2])
     curves = accuracy_by_size(data, splits, n_sizes=3 if quick else 7, seed=seed, on_fit=on_fit)
