@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binned_statistic
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dbdl.backends import NumbaBackend
@@ -23,6 +25,8 @@ from dbdl.registry import Method
 #: Folds of the cross-validation that chooses settings, and bins of the calibration error.
 N_FOLDS = 3
 N_BINS = 15
+#: Probabilities below this count as this in a log-loss.
+LEAST_PROBABILITY = 1e-15
 
 
 class Part(NamedTuple):
@@ -58,7 +62,7 @@ def choose_settings(
 
 
 def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part) -> dict[str, Any]:
-    """Fit, and say what is seen on the test rows.
+    """Fit, and measure on the test rows.
 
     Seconds are those of this fit alone: not those of a search before it, nor, where
     `dbdl.experiments.warm.warm_up_once` was called, those of compilation.
@@ -109,23 +113,21 @@ def probability_figures(
 
     A label that was not learned has probability 0; probabilities are cut off at 1e-15.
     """
-    at = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-    true = np.where(classes[at] == y, probability[np.arange(len(y)), at], 0.0)
+    labels = np.union1d(classes, y)
+    every = np.full((len(y), len(labels)), LEAST_PROBABILITY)
+    every[:, np.searchsorted(labels, classes)] = probability.clip(LEAST_PROBABILITY, 1)
+    every /= every.sum(axis=1, keepdims=True)  # sums of float32 may be a little off
     correct = classes[probability.argmax(axis=1)] == y
     return {
-        "log_loss": float(-np.log(np.clip(true, 1e-15, 1)).mean()),
+        "log_loss": float(log_loss(y, every, labels=labels)),
         "calibration_error": calibration_error(probability.max(axis=1), correct),
     }
 
 
 def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> float:
     """Mean gap between confidence and accuracy over bins of equal width, weighted by size."""
-    bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-    gaps = [
-        abs(confidence[bins == b].mean() - correct[bins == b].mean()) * (bins == b).mean()
-        for b in np.unique(bins)
-    ]
-    return float(np.sum(gaps))
+    gaps = binned_statistic(confidence, confidence - correct, "sum", N_BINS, (0, 1)).statistic
+    return float(np.abs(gaps).sum() / len(correct))
 
 
 def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tuple[Coder, float]:
@@ -137,8 +139,8 @@ def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tup
 
 
 def coder_name(coder: Coder) -> str:
-    """Short name: F28 for forward selection with 28 non-zeros, O28m for a textbook path's mean.
+    """Return a short name: F28 for forward selection with 28 non-zeros.
 
-    L28 is the lasso's path up to 28.
+    O28m is the mean along a textbook path, and L28 the lasso's path up to 28.
     """
     return f"{coder.selection[0].upper()}{coder.n_nonzero}{'m' * coder.path_average}"

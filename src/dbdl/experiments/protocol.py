@@ -1,4 +1,4 @@
-"""How the rows of a data set become rows to learn from and rows to test on.
+"""Splits of a data set into rows to learn from and rows to test on.
 
 Every method sees the same splits: a split is drawn from a seed that is made of names.
 """
@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
 
-Rows = NDArray[np.int64]
-
 
 class Split(NamedTuple):
     """Row numbers, ascending."""
 
-    train: Rows
-    test: Rows
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
 
 
 @dataclass(frozen=True)

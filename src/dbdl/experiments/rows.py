@@ -1,4 +1,4 @@
-"""From a data set to the rows that an experiment splits, for every method the same."""
+"""From a data set to the rows that an experiment splits, the same for every method."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrays import unit_rows
 from dbdl.datasets import DataError, Dataset
-from dbdl.estimators._rows import unit_rows
 from dbdl.experiments.protocol import Split
 
 
@@ -24,7 +24,7 @@ class LabelledRows:
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     groups : ndarray of shape (n_samples,), optional
-        Rows that must not be split between learning and testing.
+        Rows of one group are not split between learning and testing.
     own : Split, optional
         The split that the data set came with.
     """
