@@ -204,7 +204,7 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(inside("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
     (folder / "one.csv").write_text("a,b,y\n1,2,0\n3,4,0\n")
     assert_refused(inside("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
-    assert_refused(inside("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
+    assert_refused(inside("compare", "one.csv", cwd=folder), "one has only one class, '0'")
     assert_refused(inside("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
     assert_refused(inside("predict", "model.skops", "narrow.csv", cwd=folder), "no column 'pixel0'")
@@ -348,7 +348,7 @@ def test_outputs_and_settings_are_looked_at_before_hours_are_spent(beetles):
             "compare", "first.csv", "--label", "kind", "-m", "1-NN", *options, cwd=beetles
         )
 
-    assert_refused(compare("--results", "first.csv"), "first.csv is no file of results")
+    assert_refused(compare("--results", "first.csv"), "first.csv is not a file of results")
     assert_refused(compare("--plot", "x.foo"), "pictures end in")
     (beetles / "out" / "report.html").mkdir(parents=True)
     assert_refused(compare("-o", "out"), "report.html is a folder")
@@ -481,7 +481,7 @@ def test_a_number_or_a_label_that_only_content_can_tell_is_told_or_asked_for(win
     model = ridge_of(wine, "bare.csv")
     assert json.loads(predict([row[:-1] for row in rows]).stdout) == unlabelled
     assert_refused(
-        predict([rows[0][:-1]]), "one column more", f"'{rows[0][-2][:-2]}' is none of them"
+        predict([rows[0][:-1]]), "one column more", f"'{rows[0][-2][:-2]}' is not one of them"
     )
 
 
@@ -548,7 +548,7 @@ def test_an_output_that_is_an_input_is_refused(beetles, name):
         (beetles / "hard.skops").hardlink_to(beetles / "first.csv")
         (beetles / "r.jsonl").write_text('{"table": "t", "column": "c", "method": "m", "split": 0}')
     before = {path: path.read_bytes() for path in beetles.iterdir() if path.is_file()}
-    words = "first.csv is no file of results" if name == "compare results" else "would be lost"
+    words = "first.csv is not a file of results" if name == "compare results" else "would be lost"
     assert_refused(inside(*outputs_that_are_inputs()[name], cwd=beetles), words)
     assert {path: path.read_bytes() for path in before} == before
 

@@ -1,48 +1,28 @@
-"""The command ``dbdl``: parse, one public call, print.
-
-A mistake of the user is one line on standard error and exit code 2, never a stack trace;
-Ctrl-C ends with exit code 130, and says where what was finished is kept.
-"""
+"""The commands: each parses its arguments, calls the package, and prints."""
 
 from __future__ import annotations
 
-import _thread
-import ast
 import json
-import os
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from dbdl._columns import Columns, some
-from dbdl._terminal import (
-    cells_bar,
-    complain,
-    print_columns,
-    print_pairs,
-    print_results,
-    say,
-    say_warm_up,
-    show_warnings_as_notes,
-    steps_bar,
-    write_csv,
-)
-from dbdl.datasets import DataError, DataNotFoundError, Dataset, load, sources
-from dbdl.datasets.images import is_image
+from dbdl._columns import Columns
+from dbdl.cli import errors, inputs, outputs, terminal
+from dbdl.cli.errors import Commands, UserError, kept_in, user_mistakes
+from dbdl.cli.outputs import MODELS, PAGES, PICTURES, PREDICTIONS, RESULTS
+from dbdl.cli.terminal import say
+from dbdl.datasets import Dataset, load, sources
+from dbdl.experiments.measure import Part
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
 from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
 from dbdl.experiments.spec import (
     Entry,
-    SpecError,
     Table,
     load_table,
     nothing_chosen,
@@ -50,23 +30,14 @@ from dbdl.experiments.spec import (
     with_search_note,
 )
 from dbdl.experiments.summary import OURS, UNLEARNED, summarise
-from dbdl.persistence import ModelFileError, read_columns
+from dbdl.experiments.warm import in_words
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
 from dbdl.registry import methods
 
-FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
-#: Endings of outputs, by what is written; the first is the usual one.
-ENDINGS = {
-    "models": (".skops",),
-    "tables of predictions": (".csv",),
-    "pages": (".html", ".htm"),
-    "pictures": (".png", ".svg", ".pdf"),
-    "files of results": (".jsonl",),
-}
-
 app = typer.Typer(
     name="dbdl",
+    cls=Commands,
     help="Discriminative Bayesian dictionary learning, and the methods it is compared with.",
     no_args_is_help=True,
     add_completion=False,
@@ -88,73 +59,20 @@ Only = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Fixed settings: no method searches, nor does DBDL.")
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Methods that run at the same time.")]
-
-
-class UserError(Exception):
-    """Something that the user can put right; the message says how."""
+Workers = Annotated[int, typer.Option(min=1, help="Methods to run at the same time.")]
+Results = Annotated[Path | None, typer.Option(help="File of finished cells, to resume from.")]
+Plot = Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")]
+Page = Annotated[Path | None, typer.Option("--report", help="A page of the results, .html.")]
 
 
 def main() -> None:
-    """Run the command.
-
-    Exit codes: 0 done, 1 nothing could be measured, 2 a mistake of the user, 130 interrupted.
-    """
-    show_warnings_as_notes()
-    raise_swallowed_interrupts()
-    try:
-        app()
-    except (
-        UserError,
-        DataError,
-        DataNotFoundError,
-        SpecError,
-        ModelFileError,
-    ) as error:
-        complain(str(error))
-        sys.exit(USER_ERROR)
-    except OSError as error:
-        if error.filename is None:  # no file of the user's
-            raise
-        complain(f"{error.filename}: {error.strerror}")
-        sys.exit(USER_ERROR)
+    """Run the command; see `dbdl.cli.errors` for exit codes."""
+    terminal.show_warnings_as_notes()
+    errors.raise_swallowed_interrupts()
+    app()
 
 
-def raise_swallowed_interrupts() -> None:
-    """Raise Ctrl-C again that met a callback of the compiler, where nothing can be raised."""
-    before = sys.unraisablehook
-
-    def hook(unraisable: Any) -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            threading.Timer(0.05, _thread.interrupt_main).start()
-        else:
-            before(unraisable)
-
-    sys.unraisablehook = hook
-
-
-def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Enrol a command; Ctrl-C ends it with its own exit code."""
-
-    def enrol(function: Callable[..., None]) -> Callable[..., None]:
-        @wraps(function)
-        def interruptible(*arguments: Any, **options: Any) -> None:
-            try:
-                function(*arguments, **options)
-            except KeyboardInterrupt:
-                complain("interrupted")
-                raise typer.Exit(INTERRUPTED) from None
-
-        app.command(name)(interruptible)
-        return function
-
-    return enrol
-
-
-# ------------------------------------------------------------------------------------- commands
-
-
-@command()
+@app.command()
 def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the model.")],
@@ -166,20 +84,20 @@ def fit(
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder to keep the fit in, and to go on from.")
+        Path | None, typer.Option(help="Folder to keep the fit in, and to resume it from.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn from labelled rows and save the model."""
-    _check_outputs([data], models=[output])
-    rows = _read(data, label=label)
-    model = _make(method, settings or [], seed, jobs)
+    outputs.check_outputs([data], {MODELS: [output]})
+    rows = inputs.read_data(data, label=label)
+    model = inputs.make_model(method, settings or [], seed, jobs)
     if checkpoint is not None:
         if "checkpoint" not in model.get_params():
             raise UserError(f"{method} keeps no checkpoints; leave --checkpoint out")
         model.set_params(checkpoint=str(checkpoint))
-    with _user_mistakes(), _kept(checkpoint):
-        _with_progress(model, quiet=as_json).fit(rows.X, rows.y)
+    with user_mistakes(), kept_in(checkpoint):
+        inputs.with_progress_bar(model, quiet=as_json).fit(rows.X, rows.y)
     save_model(model, output, Columns(rows.feature_names, rows.label_name, rows.column_roles))
     found = {
         "model": str(output),
@@ -189,56 +107,52 @@ def fit(
         "classes": len(rows.classes),
         "atoms": getattr(model, "n_atoms_", None),
     }
-    if getattr(model, "held_out_", None) is not None:
-        best = model.held_out_.best
-        found["held_out_accuracy"] = float(model.held_out_.accuracy[best])
-        found["held_out_log_loss"] = float(model.held_out_.log_loss[best])
-    print_pairs(found, as_json)
+    held_out = getattr(model, "held_out_", None)
+    if held_out is not None:
+        found["held_out_accuracy"] = float(held_out.accuracy[held_out.best])
+        found["held_out_log_loss"] = float(held_out.log_loss[held_out.best])
+    terminal.print_pairs(found, as_json)
 
 
-@command()
+@app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="File that dbdl fit wrote.")],
     data: Data,
     label: Label = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", "-p", help="One column a class beside it.")
+        bool, typer.Option("--probabilities", "-p", help="Add a column of probabilities per class.")
     ] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A .csv file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Classify rows; with labels (--label, or data that has them) say how many were right."""
-    _check_outputs([model, data], tables_of_predictions=[output])
+    outputs.check_outputs([model, data], {PREDICTIONS: [output]})
     estimator = load_model(model)
     if probabilities and not hasattr(estimator, "predict_proba"):
         raise UserError(f"{type(estimator).__name__} gives no probabilities; leave -p out")
-    rows = _rows_for(estimator, model, data, label)
-    with _user_mistakes():
-        predicted = estimator.predict(rows.X)
-        probability = estimator.predict_proba(rows.X) if probabilities else None
+    rows = inputs.read_data_for(estimator, model, data, label)
+    classes, probability = [], np.empty((rows.n_samples, 0))
+    with user_mistakes():
+        predicted = np.asarray(estimator.predict(rows.X))
+        if probabilities:
+            classes, probability = estimator.classes_.tolist(), estimator.predict_proba(rows.X)
     found: dict[str, Any] = {"rows": rows.n_samples}
     if rows.y is not None:
-        right = np.asarray(predicted).astype(str) == np.asarray(rows.y).astype(str)
-        found["accuracy"] = float(np.mean(right))
+        found["accuracy"] = float(np.mean(predicted.astype(str) == rows.y.astype(str)))
     if as_json:
-        found["predicted"] = np.asarray(predicted).tolist()
-        if probability is not None:
-            found["classes"] = estimator.classes_.tolist()
-            found["probabilities"] = probability.tolist()
+        found["predicted"] = predicted.tolist()
+        if probabilities:
+            found |= {"classes": classes, "probabilities": probability.tolist()}
         print(json.dumps(found))
-        if output is None:
-            return
-    header = ["predicted", *(map(str, estimator.classes_) if probability is not None else ())]
-    lines = (
-        [label, *(() if probability is None else (f"{p:.6g}" for p in probability[i]))]
-        for i, label in enumerate(predicted)
-    )
-    write_csv(output, header, lines)
-    if "accuracy" in found and not as_json:
+    elif "accuracy" in found:
         say(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
+    if output is not None or not as_json:
+        lines = zip(predicted, probability, strict=True)
+        rounded = ([answer, *(f"{p:.6g}" for p in row)] for answer, row in lines)
+        terminal.write_csv(output, ["predicted", *map(str, classes)], rounded)
 
 
-@command()
+@app.command()
 def compare(
     data: Data,
     label: Label = None,
@@ -247,18 +161,16 @@ def compare(
     quick: Quick = False,
     workers: Workers = 1,
     seed: Seed = 0,
-    results: Annotated[
-        Path | None, typer.Option(help="Keep cells here, and go on from them.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")] = None,
-    report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
+    results: Results = None,
+    plot: Plot = None,
+    page: Page = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="A folder for all of it: accuracy.png, report.html, of DBDL model.html, and the "
-            "cells, to go on from.",
+            help="A folder for all outputs: accuracy.png, report.html, for DBDL model.html, and "
+            "cells.jsonl to resume from.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -269,102 +181,76 @@ def compare(
     linear SVM, logistic regression and 1-NN do not, so scale your features first where their units
     differ.
     """
-    page = None
+    model_page = None
     if output is not None:
-        _make_folder(output)
-        plot, report = plot or output / "accuracy.png", report or output / "report.html"
-        results, page = results or output / "cells.jsonl", output / "model.html"
-    _check_results(results)
-    _check_outputs([data], pictures=[plot], pages=[report, page], files_of_results=[results])
-    rows = _read(data, label=label)
-    smallest = _smallest_class(rows)
-    if smallest < folds:
-        fewer = f"Use --folds {smallest}, or drop" if smallest > 1 else "Drop"
-        raise UserError(
-            f"the smallest class has {smallest} row{'s' * (smallest > 1)}, too few for {folds} "
-            f"folds. {fewer} classes that have so few rows."
-        )
+        outputs.make_folder(output)
+        plot, page = plot or output / "accuracy.png", page or output / "report.html"
+        results, model_page = results or output / "cells.jsonl", output / "model.html"
+    outputs.check_results(results)
+    outputs.check_outputs([data], {PICTURES: [plot], PAGES: [page, model_page], RESULTS: [results]})
+    rows = inputs.read_data(data, label=label)
+    _check_folds(rows, folds)
     table = Table(
         name=f"compare-{seed}",
         title=f"{rows.name}: {rows.n_samples} rows, {rows.n_features} features, "
         f"{len(rows.classes)} classes",
         dataset=data,
         columns={f"{folds} folds": Protocol(folds=folds)},
-        entries=tuple(Entry(name) for name in _known(only)),
+        entries=tuple(Entry(name) for name in inputs.known_methods(only)),
     )
-    data_rows, records = _run_and_print(
-        table,
-        rows,
-        results=results,
-        quick=quick,
-        workers=workers,
-        plot=plot,
-        page=report,
-        as_json=as_json,
-    )
-    if page is not None and OURS in (entry.method for entry in table.entries):
+    records = _run(table, rows, results, None, quick, workers, as_json)
+    _show(with_search_note(table, quick), records, plot, page, as_json)
+    if model_page is not None and OURS in (entry.method for entry in table.entries):
         if quick:
             table = nothing_chosen(table, rows.n_features)
-        _write_model_page(table, rows, data_rows, records, page)
+        _write_model_page(table, rows, records, model_page)
         say("open the pages in a browser")
 
 
-@command()
+@app.command()
 def reproduce(
     table: Annotated[str, typer.Argument(help=f"One of: {', '.join(table_names())}.")],
     only: Only = None,
-    splits: Annotated[int | None, typer.Option(min=1, help="Splits at most.")] = None,
+    splits: Annotated[int | None, typer.Option(min=1, help="Splits to run, at most.")] = None,
     quick: Quick = False,
     workers: Workers = 1,
-    results: Annotated[
-        Path | None, typer.Option(help="File of cells; by default results/TABLE.jsonl.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")] = None,
-    report: Annotated[Path | None, typer.Option(help="A page of the results, .html.")] = None,
+    results: Results = None,
+    plot: Plot = None,
+    page: Page = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one of the paper's tables, its printed numbers beside ours; goes on after a stop.
+    """Run one of the paper's tables, its printed numbers beside ours; resumes after a stop.
 
-    Every method is given the same rows, of unit norm as in the paper.
+    Every method is given the same rows, of unit norm as in the paper. Finished cells are kept in
+    results/TABLE.jsonl, or in the file that --results names.
     """
     spec = load_table(table)
-    wanted = _known(only)
+    wanted = inputs.known_methods(only)
     named = {entry.method for entry in spec.entries}
     if only and (absent := [name for name in wanted if name not in named]):
         raise UserError(
             f"table {table} has no method {absent[0]!r}; it has {', '.join(sorted(named))}"
         )
-    chosen = tuple(entry for entry in spec.entries if entry.method in wanted)
-    spec = replace(spec, entries=chosen)
-    kept = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
-    _check_results(kept)
-    _check_ending(kept, "files of results")  # its folder is made where it is absent
-    _check_outputs([spec.dataset, kept], pictures=[plot], pages=[report])
-    rows = load(spec.dataset)
-    _run_and_print(
-        spec,
-        rows,
-        results=kept,
-        quick=quick,
-        workers=workers,
-        splits=splits,
-        plot=plot,
-        page=report,
-        as_json=as_json,
-    )
+    spec = replace(spec, entries=tuple(entry for entry in spec.entries if entry.method in wanted))
+    results = results or Path("results") / f"{table}{'-quick' if quick else ''}.jsonl"
+    outputs.check_results(results)
+    outputs.check_ending(results, RESULTS)  # its folder is made where it is absent
+    outputs.check_outputs([spec.dataset, results], {PICTURES: [plot], PAGES: [page]})
+    records = _run(spec, load(spec.dataset), results, splits, quick, workers, as_json)
+    _show(with_search_note(spec, quick), records, plot, page, as_json)
 
 
-@command()
+@app.command()
 def figures(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pictures.")],
     data: Annotated[
         str | None,
-        typer.Argument(help="As elsewhere; by default yaleb where it is there, else digits."),
+        typer.Argument(help="As elsewhere; by default yaleb where it is found, else digits."),
     ] = None,
     label: Label = None,
     splits: Annotated[int, typer.Option(min=1, help="Splits of figure 2.")] = 1,
     share: Annotated[
-        float, typer.Option(min=0.05, max=0.95, help="Rows of each class to learn from.")
+        float, typer.Option(min=0.05, max=0.95, help="Share of each class to learn from.")
     ] = 0.5,
     quick: Annotated[bool, typer.Option("--quick", help="Three sizes and ten sweeps.")] = False,
     seed: Seed = 0,
@@ -378,333 +264,115 @@ def figures(
     from dbdl.figures import FILES, write_figures
 
     matplotlib.use("Agg")  # draws into files, with or without a screen
-    _make_folder(output)
-    data = data or _faces_or_digits()
-    _check_outputs([data], pictures=[output / name for name in FILES])
-    rows = _read(data, label=label)
-    _smallest_class(rows)
-    with _user_mistakes(), steps_bar("fits", quiet=False) as on_fit:
-        curves = write_figures(
-            labelled_rows(rows, unit=True),
-            rows.name,
-            output,
-            share=share,
-            n_splits=splits,
-            quick=quick,
-            seed=seed,
-            on_fit=on_fit,
-        )
+    outputs.make_folder(output)
+    data = data or ("digits" if sources()["yaleb"].find() is None else "yaleb")
+    outputs.check_outputs([data], {PICTURES: [output / name for name in FILES]})
+    rows = inputs.read_data(data, label=label)
+    inputs.smallest_class(rows)
+    unit = labelled_rows(rows, unit=True)
+    options: dict[str, Any] = {"share": share, "n_splits": splits, "quick": quick, "seed": seed}
+    with user_mistakes(), terminal.steps_bar("fits", quiet=False) as on_fit:
+        curves = write_figures(unit, rows.name, output, **options, on_fit=on_fit)
     for name in FILES:
         say(f"wrote {output / name}")
-    print_columns(
+    accuracies = zip(*(curve.mean for curve in curves), strict=True)
+    terminal.print_columns(
         ("atoms", *(curve.method for curve in curves)),
         (
-            (str(n_atoms), *(f"{curve.mean[i]:.2f} %" for curve in curves))
-            for i, n_atoms in enumerate(curves[0].n_atoms)
+            (str(n_atoms), *(f"{mean:.2f} %" for mean in means))
+            for n_atoms, means in zip(curves[0].n_atoms, accuracies, strict=True)
         ),
     )
 
 
-@command()
+@app.command()
 def report(
-    source: Annotated[Path, typer.Argument(help="A model of dbdl fit, or a file of results.")],
+    source: Annotated[Path, typer.Argument(help="A model that dbdl fit wrote, or results.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page, .html.")],
     data: Annotated[str | None, typer.Option(help="Labelled rows to test a model on.")] = None,
     label: Label = None,
     table: Annotated[
-        str | None, typer.Option(help="The table that results belong to, by name.")
+        str | None, typer.Option(help="Name of the table that the results belong to.")
     ] = None,
 ) -> None:
     """Write a page to look at: of a model and test rows, or of the results of a table."""
-    _check_outputs([source, data], pages=[output])
+    outputs.check_outputs([source, data], {PAGES: [output]})
     if not source.exists():
         raise UserError(f"{source} does not exist. Pass a model of dbdl fit, or a .jsonl file.")
-    from dbdl.report import write_report, write_results
-
     if source.suffix == ".jsonl":
         records = latest(read_records(source))
         if not records:
             raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
-        spec = _table_of(records, table, title=f"Results of {source.stem}")
-        write_results(spec, summarise(spec, records), output, records=records)
+        _write_results_page(_table_of(records, table, f"Results of {source.stem}"), records, output)
     else:
         if data is None:
             raise UserError("a report of a model needs labelled rows: pass --data")
         model = load_model(source)
-        rows = _rows_for(model, source, data, label, labelled=True)
-        with _user_mistakes():
-            write_report(
-                model,
-                rows.X,
-                _labels(rows),
-                output,
-                image_shape=rows.image_shape,
-                feature_names=rows.feature_names,
-            )
-    say(f"wrote {output}")
+        rows = inputs.read_data_for(model, source, data, label, labelled=True)
+        _write_report(model, rows, labelled_rows(rows, unit=False), output)
 
 
-@command("data")
+@app.command("data")
 def list_data(as_json: AsJson = False) -> None:
-    """List the data sets that are known by name, and whether they are there."""
-    rows: list[dict[str, Any]] = [
-        {"name": source.name, "title": source.title, "found": source.find() is not None}
-        for source in sources().values()
-    ]
+    """List the data sets that are known by name, and whether they were found."""
+    found = [(s.name, s.title, s.find() is not None) for s in sources().values()]
     if as_json:
-        print(json.dumps(rows))
+        print(
+            json.dumps([dict(zip(("name", "title", "found"), row, strict=True)) for row in found])
+        )
         return
-    print_columns(
-        ("name", "what", "there"),
-        ((row["name"], row["title"], "yes" if row["found"] else "no") for row in rows),
-    )
+    rows = ((name, title, "yes" if is_found else "no") for name, title, is_found in found)
+    terminal.print_columns(("name", "title", "found"), rows)
     print(
         "Set DBDL_DATA to the folder that holds them; dbdl reproduce NAME says where to get one.\n"
-        "Your own: an .npz, .csv, .parquet or .mat file, or a folder of images by class."
+        "Your own data: an .npz, .csv, .parquet or .mat file, or a folder of images by class."
     )
 
 
-@command("methods")
+@app.command("methods")
 def list_methods(as_json: AsJson = False) -> None:
     """List all methods with their papers and the settings that are tried."""
-    rows: list[dict[str, Any]] = [
-        {"name": m.name, "paper": m.paper, "grid": {k: list(v) for k, v in m.grid.items()}}
-        for m in methods().values()
-    ]
     if as_json:
-        print(json.dumps(rows, default=float))
+        found = [
+            {"name": m.name, "paper": m.paper, "grid": {k: list(v) for k, v in m.grid.items()}}
+            for m in methods().values()
+        ]
+        print(json.dumps(found, default=float))
         return
-    print_columns(
-        ("method", "paper", "settings tried"),
-        ((row["name"], row["paper"], _grid_in_words(row["grid"])) for row in rows),
-    )
+    rows = ((m.name, m.paper, _grid_in_words(m.grid)) for m in methods().values())
+    terminal.print_columns(("method", "paper", "settings tried"), rows)
 
 
-# ---------------------------------------------------------------------------------------- parts
+# ------------------------------------------------------------------------- parts of the commands
 
 
-def _grid_in_words(grid: dict[str, list[Any]]) -> str:
+def _grid_in_words(grid: Mapping[str, tuple[Any, ...]]) -> str:
     return "; ".join(f"{k} {', '.join(f'{x:g}' for x in v)}" for k, v in grid.items())
 
 
-@contextmanager
-def _user_mistakes() -> Iterator[None]:
-    """Turn what the estimators complain about into one line for the user."""
-    try:
-        yield
-    except (ValueError, TypeError, AttributeError, MemoryError) as error:
-        raise UserError(str(error)) from error
-
-
-def _check_outputs(inputs: Sequence[str | Path | None], **outputs: Sequence[Path | None]) -> None:
-    """Refuse outputs that cannot or should not be written, before hours are spent on them.
-
-    These are files in folders that are not there or may not be written to, files that are read
-    (`inputs`: paths or names of data sets), and those whose ending promises another format.
-    ``outputs`` are by the kinds of `ENDINGS`, with a dash below for each blank.
-    """
-    read = [path for path in map(_path_of, inputs) if path is not None]
-    written: set[str] = set()
-    for kind, paths in outputs.items():
-        for path in filter(None, paths):
-            _check_writable(path)
-            _check_not_read(path, read)
-            _check_ending(path, kind.replace("_", " "))
-            if (place := os.path.realpath(path)) in written:
-                raise UserError(f"{path} is given for two outputs; give each a name of its own")
-            written.add(place)
-
-
-def _path_of(data: str | Path | None) -> Path | None:
-    """Return the file or folder that data are read from, if it is there."""
-    if data is None or str(data) == "digits":
-        return None
-    source = sources().get(str(data))
-    found = None if source is None else source.find()
-    path = Path(data).expanduser() if found is None else found[1]
-    return path if path.exists() else None
-
-
-def _check_writable(path: Path) -> None:
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}; make it first")
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; give the name of a file")
-    # a file is written beside its place and then moved there; a device or a pipe is not
-    places = [path] if path.exists() and not path.is_file() else [folder, path]
-    if not all(os.access(place, os.W_OK) for place in places if place.exists()):
-        raise UserError(f"{path} cannot be written: permission denied")
-
-
-def _check_not_read(path: Path, inputs: Sequence[Path]) -> None:
-    for read in inputs:
-        if path.exists() and path.samefile(read):
-            raise UserError(f"{path} is read by this command and would be lost; give another name")
-        if read.is_dir() and is_image(path) and read.resolve() in path.resolve().parents:
-            raise UserError(
-                f"{path} is in {read}, whose images are read: it would count as one of them; give "
-                "another folder"
-            )
-
-
-def _check_ending(path: Path, kind: str) -> None:
-    """Refuse an ending of another format; no ending promises nothing, but pictures need one."""
-    endings = ENDINGS[kind]
-    if path.suffix.lower() in endings or (path.suffix == "" and kind != "pictures"):
-        return
-    raise UserError(f"{path}: {kind} end in {', '.join(endings)}, as {path.stem}{endings[0]} does")
-
-
-def _check_results(path: Path | None) -> None:
-    """Refuse to append to a file of something else."""
-    if path is None or not path.exists() or path.stat().st_size == 0:
-        return
-    if next(iter(read_records(path)), None) is None:
-        raise UserError(f"{path} is no file of results; give the name of a new file")
-
-
-@contextmanager
-def _kept(path: Path | None) -> Iterator[None]:
-    """Say, when work is interrupted, where what was finished is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if path is not None:
-            say(f"what was finished is kept in {path}; the same command goes on from there")
-        raise
-
-
-def _make_folder(folder: Path) -> Path:
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; give the name of a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _make(method: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
-    (name,) = _known([method])
-    parameters = methods()[name]().get_params()
-    given = dict(map(_setting, settings))
-    if unknown := set(given) - set(parameters):
+def _check_folds(rows: Dataset, folds: int) -> None:
+    smallest = inputs.smallest_class(rows)
+    if smallest < folds:
+        fewer = f"Use --folds {smallest}, or drop" if smallest > 1 else "Drop"
         raise UserError(
-            f"{method} has no parameter {min(unknown)!r}; it has {', '.join(sorted(parameters))}"
-        )
-    common = {k: v for k, v in {"random_state": seed, "n_jobs": jobs}.items() if k in parameters}
-    return methods()[name](**{**common, **given})
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"--set {text}: expected name=value, as in --set n_chains=3")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value  # a word
-
-
-def _known(only: Sequence[str] | None) -> list[str]:
-    """Names of methods, all by default; an unknown one is refused with those that exist."""
-    by_lower = {name.lower(): name for name in methods()}
-    asked = [name.strip() for given in only or () for name in given.split(",") if name.strip()]
-    for name in asked:
-        if name.lower() not in by_lower:
-            raise UserError(f"unknown method {name!r}; there are {', '.join(methods())}")
-    return list(dict.fromkeys(by_lower[name.lower()] for name in asked)) or list(methods())
-
-
-def _read(data: str, **options: Any) -> Dataset:
-    """Load data, and say which columns of a table are used."""
-    rows = load(data, **options)
-    if rows.column_roles is not None:
-        places = [str(j + 1) for j, role in enumerate(rows.column_roles) if role == "f"]
-        names = rows.feature_names or places
-        label = "" if rows.label_name is None else f"; labels: {rows.label_name}"
-        say(f"{len(names)} column{'s' * (len(names) > 1)} used: {some(names)}{label}")
-    return rows
-
-
-def _rows_for(
-    estimator: Any, model: Path, data: str, label: str | None, *, labelled: bool = False
-) -> Dataset:
-    """Rows with or without labels, their columns those that the model in a file was fitted on.
-
-    Where columns have names, these decide. Else a table as wide as the model's features has no
-    labels, and one that is wider by a column has them where the model's own table had them.
-    """
-    n_features = estimator.n_features_in_
-    columns = read_columns(model)
-    names = columns.features or tuple(getattr(estimator, "feature_names_in_", ())) or None
-    roles = columns.roles or "f" * n_features + "l"
-    known = Columns(names, columns.label, roles)
-    rows = _read(data, label=label, labelled=labelled or label is not None, columns=known)
-    if rows.n_features != n_features:
-        raise UserError(
-            f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
-        )
-    _check_labels_by_place(rows, estimator, data)
-    return rows
-
-
-def _check_labels_by_place(rows: Dataset, estimator: Any, data: str) -> None:
-    """Refuse labels of a table without header of which the model knows none: they are others."""
-    if rows.y is None or rows.column_roles is None or rows.label_name is not None:
-        return
-    if not set(map(str, rows.classes)) & set(map(str, estimator.classes_)):
-        raise UserError(
-            f"{data} has one column more than the model has features, but it does not hold the "
-            f"model's classes: {str(rows.y[0])!r} is none of them. Add a header that names columns."
+            f"the smallest class has {smallest} row{'s' * (smallest > 1)}, too few for {folds} "
+            f"folds. {fewer} classes that have so few rows."
         )
 
 
-def _with_progress(model: Any, *, quiet: bool) -> Any:
-    """Show a bar while a model is fitted, where scikit-learn has them and somebody looks."""
-    if quiet or not sys.stderr.isatty() or not hasattr(model, "set_callbacks"):
-        return model
-    try:
-        from sklearn.callback import ProgressBar
-    except ImportError:
-        return model
-    return model.set_callbacks(ProgressBar())
-
-
-def _labels(rows: Dataset) -> Any:
-    assert rows.y is not None  # they were asked for
-    return rows.y
-
-
-def _smallest_class(rows: Dataset) -> int:
-    """Return the number of rows of the smallest class; one class alone is refused."""
-    counts = np.unique(_labels(rows), return_counts=True)[1]
-    if len(counts) < 2:
-        raise UserError(
-            f"{rows.name} has one class alone, {str(rows.classes[0])!r}; there is nothing to tell "
-            "apart. Name the column of the labels with --label."
-        )
-    return int(counts.min())
-
-
-def _run_and_print(
+def _run(
     table: Table,
     rows: Dataset,
-    *,
     results: Path | None,
+    splits: int | None,
     quick: bool,
     workers: int,
-    splits: int | None = None,
-    plot: Path | None,
-    page: Path | None,
     as_json: bool,
-) -> tuple[LabelledRows, list[Record]]:
-    """Run a table, print it, and write its picture and its page.
-
-    Returns the rows it was run on, and the records of its cells.
-    """
-    table = with_search_note(table, quick)
+) -> list[Record]:
+    """Run the cells of a table, with a progress bar, and return their records."""
     data = labelled_rows(rows, table.unit_rows)
-    with _kept(results), cells_bar(quiet=as_json) as on_cell, _user_mistakes():
-        records = run_table(
+    with kept_in(results), terminal.cells_bar(quiet=as_json) as on_cell, user_mistakes():
+        return run_table(
             table,
             data,
             results,
@@ -713,54 +381,55 @@ def _run_and_print(
             n_workers=workers,
             n_threads=1 if workers > 1 else -1,
             on_cell=on_cell,
-            on_warm_up=None if as_json else say_warm_up,
+            on_warm_up=None if as_json else lambda names: say(in_words(names)),
         )
+
+
+def _show(
+    table: Table, records: list[Record], plot: Path | None, page: Path | None, as_json: bool
+) -> None:
+    """Print a table, and write its picture and its page."""
     lines = summarise(table, records)
-    print_results(table, lines, as_json)
+    terminal.print_results(table, lines, as_json)
     if not any(line.n_splits for line in lines):
-        complain("every cell failed; the table says why")
-        raise typer.Exit(FAILED)
+        terminal.complain("every cell failed; the table says why")
+        raise typer.Exit(errors.FAILED)
     if plot is not None:
         from dbdl.plotting.accuracy import plot_accuracies
 
         plot_accuracies(lines, plot, title=table.title)
         say(f"wrote {plot}")
     if page is not None:
-        from dbdl.report import write_results
-
-        write_results(table, lines, page, records=records)
-        say(f"wrote {page}")
-    return data, records
+        _write_results_page(table, records, page)
 
 
-def _faces_or_digits() -> str:
-    return "yaleb" if sources()["yaleb"].find() is not None else "digits"
+def _write_results_page(table: Table, records: list[Record], page: Path) -> None:
+    from dbdl.report import write_results
+
+    write_results(table, summarise(table, records), page, records=records)
+    say(f"wrote {page}")
 
 
-def _write_model_page(
-    table: Table, rows: Dataset, data: LabelledRows, records: Sequence[Record], page: Path
-) -> None:
+def _write_model_page(table: Table, rows: Dataset, records: list[Record], page: Path) -> None:
     """Write a report on DBDL as it was fitted in the first cell of a table."""
+    data = labelled_rows(rows, table.unit_rows)
+    first = next(cells(table, data, only=[OURS]))
+    unlearned = {r["split"]: r.get("accuracy") for r in records if r["method"] == UNLEARNED}
+    with user_mistakes():
+        model, test = fit_cell(first, data)
+    more = {"title": f"DBDL on {rows.name}", "unlearned_accuracy": unlearned.get(first.number)}
+    _write_report(model, rows, test, page, **more)
+
+
+def _write_report(
+    model: Any, rows: Dataset, test: LabelledRows | Part, page: Path, **more: Any
+) -> None:
+    """Write a report on a model and test rows of a data set."""
     from dbdl.report import write_report
 
-    first = next(cells(table, data, only=[OURS]))
-    unlearned = (
-        r.get("accuracy")
-        for r in records
-        if r["method"] == UNLEARNED and r["split"] == first.number
-    )
-    with _user_mistakes():
-        model, test = fit_cell(first, data)
-        write_report(
-            model,
-            test.X,
-            test.y,
-            page,
-            image_shape=rows.image_shape,
-            feature_names=rows.feature_names,
-            title=f"What DBDL learned of {rows.name}",
-            unlearned_accuracy=next(unlearned, None),
-        )
+    shape, names = rows.image_shape, rows.feature_names
+    with user_mistakes():
+        write_report(model, test.X, test.y, page, image_shape=shape, feature_names=names, **more)
     say(f"wrote {page}")
 
 
@@ -770,13 +439,6 @@ def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
     quick = bool(records[0].get("quick", False))
     if name in table_names():
         return with_search_note(load_table(name), quick)
-    columns = dict.fromkeys(str(r["column"]) for r in records)
+    columns = {str(r["column"]): Protocol(folds=2) for r in records}
     found = dict.fromkeys(str(r["method"]) for r in records)
-    table = Table(
-        name,
-        title,
-        "",
-        {column: Protocol(folds=2) for column in columns},
-        tuple(Entry(method) for method in found),
-    )
-    return with_search_note(table, quick)
+    return with_search_note(Table(name, title, "", columns, tuple(map(Entry, found))), quick)

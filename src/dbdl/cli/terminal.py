@@ -1,4 +1,4 @@
-"""What the command prints: tables, progress, complaints. Data on standard output, talk on error."""
+"""Printing: tables on standard output; progress, notes and complaints on standard error."""
 
 from __future__ import annotations
 
@@ -10,43 +10,34 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from dbdl._files import write_atomically
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Table
-from dbdl.experiments.summary import (
-    HEADINGS,
-    Line,
-    notes,
-    text_cells,
-    to_markdown,
-    to_records,
-)
-from dbdl.experiments.warm import in_words
+from dbdl.experiments.summary import HEADINGS, Line, View, notes, to_markdown, to_records, views
 
 
-def _aside() -> Console:
-    """Standard error, where :100: in a path is no picture."""
-    return Console(stderr=True, soft_wrap=True, emoji=False)
+def say(message: str, prefix: str = "") -> None:
+    """Print a message on standard error, on one line; :100: in a path is not an emoji."""
+    Console(stderr=True, soft_wrap=True, emoji=False).print(prefix + escape(message))
 
 
 def complain(message: str) -> None:
-    """Say what went wrong, in one line."""
-    _aside().print(f"[bold red]dbdl:[/] {plain(message)}")
-
-
-def say(message: str) -> None:
-    """Tell how it goes, beside the output."""
-    _aside().print(plain(message))
+    """Say what went wrong."""
+    say(message, "[bold red]dbdl:[/] ")
 
 
 def show_warnings_as_notes() -> None:
-    """Print a warning as one line, once, without the place in the code; hide those for authors."""
+    """Print each warning once, on one line without its place in the code.
+
+    FutureWarnings are hidden: they are for authors.
+    """
     warnings.filterwarnings("ignore", category=FutureWarning)
     seen: set[str] = set()
 
@@ -54,14 +45,9 @@ def show_warnings_as_notes() -> None:
         text = " ".join(str(message).split())
         if text not in seen:
             seen.add(text)
-            _aside().print(f"[yellow]note:[/] {plain(text)}")
+            say(text, "[yellow]note:[/] ")
 
     warnings.showwarning = show
-
-
-def plain(text: str) -> str:
-    """Take square brackets literally."""
-    return text.replace("[", r"\[")
 
 
 def print_pairs(found: dict[str, Any], as_json: bool) -> None:
@@ -73,7 +59,7 @@ def print_pairs(found: dict[str, Any], as_json: bool) -> None:
     for name, value in found.items():
         if value is not None:
             text = f"{value:.4g}" if isinstance(value, float) else str(value)
-            shown.add_row(name.replace("_", " "), plain(text))
+            shown.add_row(name.replace("_", " "), escape(text))
     Console().print(shown)
 
 
@@ -81,7 +67,7 @@ def print_columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Non
     """Print a table of texts."""
     shown = RichTable(*headings)
     for row in rows:
-        shown.add_row(*map(plain, row))
+        shown.add_row(*map(escape, row))
     Console().print(shown)
 
 
@@ -92,124 +78,86 @@ def print_results(table: Table, lines: Sequence[Line], as_json: bool) -> None:
         shown = {"title": table.title, "note": table.note, "notes": said}
         print(json.dumps({**shown, "lines": to_records(lines)}))
     elif sys.stdout.isatty():
-        _print_lines(table, lines, Console())
+        _print_views(table, lines, Console())
     else:
         print(to_markdown(table, lines))
 
 
-#: Columns of `HEADINGS` that go first where a terminal is too narrow for all, the last one first.
-_LESS_NEEDED = (
+#: Columns of `HEADINGS` by need: where a terminal is too narrow for all, the last are left out.
+_BY_NEED = (
     "method", "accuracy %", "paper %", "minus DBDL", "fit s", "query ms", "log-loss", "atoms",
     "calibration error %", "paper fit s", "paper query ms", "chosen on training rows",
 )  # fmt: skip
 
 
-def _print_lines(table: Table, lines: Sequence[Line], console: Console) -> None:
+def _print_views(table: Table, lines: Sequence[Line], console: Console) -> None:
     left_out: set[str] = set()
-    for column in table.columns:
-        own = [line for line in lines if line.column == column]
-        if not own:
-            continue
-        cells = [text_cells(line) for line in own]
-        used = {HEADINGS[i] for i in range(len(HEADINGS)) if any(row[i] for row in cells)}
-        shown = _columns_that_fit(cells, used, console.width)
-        left_out |= used - set(shown)
-        splits = _splits_in_words(table, column, own)
-        view = RichTable(title=f"{plain(table.title)}\n{plain(splits)}")
+    for view in views(table, lines):
+        shown = _columns_that_fit(view, console.width)
+        left_out |= set(view.headings) - set(shown)
+        grid = RichTable(title=f"{escape(table.title)}\n{escape(view.title)}")
         for name in shown:
             is_text = name in ("method", "chosen on training rows")
-            view.add_column(name, justify="left" if is_text else "right")
-        for line, row in zip(own, cells, strict=True):
-            style = "bold" if line.method.startswith("DBDL") else None
-            view.add_row(*(plain(row[HEADINGS.index(name)]) for name in shown), style=style)
-        console.print(view)
-        for note in notes(column, own):
-            console.print(plain(note), style="dim")
+            grid.add_column(name, justify="left" if is_text else "right")
+        for row in view.cells:
+            cells = dict(zip(view.headings, map(escape, row), strict=True))
+            style = "bold" if row[0].startswith("DBDL") else None
+            grid.add_row(*(cells[name] for name in shown), style=style)
+        console.print(grid)
+        for note in view.notes:
+            console.print(escape(note), style="dim")
     if table.note:
-        console.print(plain(table.note.strip()), style="dim")
+        console.print(escape(table.note.strip()), style="dim")
     if left_out:
         names = ", ".join(name for name in HEADINGS if name in left_out)
-        console.print(f"For {names}: a wider window, --report or --json.", style="dim")
+        console.print(f"Not shown: {names}. Use a wider window, --report or --json.", style="dim")
 
 
-def _splits_in_words(table: Table, column: str, lines: Sequence[Line]) -> str:
-    n_splits = max(line.n_splits for line in lines)
-    if table.columns[column].folds == n_splits:  # the column's name says it
-        return column
-    return f"{column}, {n_splits} split{'s' * (n_splits > 1)}"
-
-
-def _columns_that_fit(cells: list[list[str]], used: set[str], width: int) -> list[str]:
+def _columns_that_fit(view: View, width: int) -> list[str]:
     """Return the columns to show, in their order; failures, which are long, may wrap."""
-    kept = {name for name in _LESS_NEEDED if name in used}
-
-    def wide(name: str) -> int:
-        i = HEADINGS.index(name)
-        words = max(map(len, name.split()))  # a heading may break between words
-        return 3 + max(words, *(len(row[i]) for row in cells if not row[i].startswith("failed")), 0)
-
-    for name in reversed(_LESS_NEEDED[2:]):
-        if 1 + sum(map(wide, kept)) <= width:
+    wide = {}
+    for name, *cells in zip(view.headings, *view.cells, strict=True):
+        words = name.split()  # a heading may break between words
+        wide[name] = 3 + max(len(c) for c in (*words, *cells) if not c.startswith("failed"))
+    for name in reversed(_BY_NEED[2:]):
+        if 1 + sum(wide.values()) <= width:
             break
-        kept.discard(name)
-    return [name for name in HEADINGS if name in kept]
-
-
-def _progress(quiet: bool) -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True)
-
-
-@contextmanager
-def cells_bar(*, quiet: bool) -> Iterator[Callable[[Record, int, int], None]]:
-    """Show progress over the cells of a table; a line for each that is finished."""
-    with _progress(quiet) as progress:
-        task = progress.add_task("cells", total=None)
-
-        def on_cell(record: Record, n_done: int, n_cells: int) -> None:
-            progress.update(task, completed=n_done, total=n_cells)
-            result = record.get("failure") or f"{100 * record['accuracy']:.2f} %"
-            progress.console.print(
-                f"{record['method']}, split {record['split']}: {plain(result)}", style="dim"
-            )
-
-        yield on_cell
-
-
-def say_warm_up(names: Sequence[str]) -> None:
-    """Tell those who wait that methods are warmed up before any clock starts."""
-    say(in_words(names))
+        wide.pop(name, None)
+    return list(wide)
 
 
 @contextmanager
 def steps_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """Show progress over steps; called with those done, all, and what was found."""
-    with _progress(quiet) as progress:
+    """Show progress over steps; called with those done, all, and a line to print."""
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True, quiet=quiet)
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=None)
 
         def on_step(n_done: int, n_steps: int, found: str) -> None:
             progress.update(task, completed=n_done, total=n_steps)
-            progress.console.print(plain(found), style="dim")
+            console.print(escape(found), style="dim")
 
         yield on_step
 
 
-def write_csv(output: Path | None, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
+@contextmanager
+def cells_bar(*, quiet: bool) -> Iterator[Callable[[Record, int, int], None]]:
+    """Show progress over the cells of a table, and a line for each that is finished."""
+    with steps_bar("cells", quiet=quiet) as on_step:
+
+        def on_cell(record: Record, n_done: int, n_cells: int) -> None:
+            result = record.get("failure") or f"{100 * record['accuracy']:.2f} %"
+            on_step(n_done, n_cells, f"{record['method']}, split {record['split']}: {result}")
+
+        yield on_cell
+
+
+def write_csv(output: Path | None, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table to a file, whole or not at all, or to standard output."""
-    if output is None:
-        _write_rows(sys.stdout, header, lines)
-        return
     text = io.StringIO(newline="")
-    _write_rows(text, header, lines)
-    write_atomically(output, text.getvalue().encode())
-
-
-def _write_rows(file: TextIO, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    writer = csv.writer(file)
-    writer.writerow(header)
-    writer.writerows(lines)
+    csv.writer(text).writerows([header, *rows])
+    if output is None:
+        sys.stdout.write(text.getvalue())
+    else:
+        write_atomically(output, text.getvalue().encode())

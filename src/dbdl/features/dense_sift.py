@@ -23,15 +23,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
-from dbdl._compile import REORDERED, kernel
+from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.features.images import Grey, ImageLike, check_images, read_grey
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
-VERSION = 1
+VERSION = 2
 
 N_CELLS = 4  # along each axis of a patch
 N_DIRECTIONS = 8
@@ -84,8 +85,8 @@ def dense_sift(
         Standard deviation in pixels of the Gaussian that the image is smoothed with before its
         gradient is taken; 0 for none.
     least_contrast : float, default=0.0005
-        Patches whose mean gradient (grey levels a pixel, of 1, under the window) is smaller have
-        a descriptor of zeros: there is nothing in them but noise.
+        Patches whose mean gradient under the window (grey levels per pixel, white being 1) is
+        smaller have a descriptor of zeros: they hold nothing but noise.
     longest_side : int, optional
         A larger image is made smaller to this many pixels first.
 
@@ -108,7 +109,8 @@ def dense_sift(
             f"{patch_size}×{patch_size}; pass larger images or a smaller patch_size"
         )
     rows, columns = (grid_centers(length, patch_size, step) for length in grey.shape)
-    values = _describe(_smooth(grey, smoothing), rows, columns, patch_size, least_contrast)
+    smooth = gaussian_filter(grey, smoothing, mode="mirror")
+    values = _describe(smooth, rows, columns, patch_size, least_contrast)
     centers = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
     return LocalDescriptors(values, centers, (grey.shape[0], grey.shape[1]))
 
@@ -268,17 +270,6 @@ def cell_weights(patch_size: int) -> NDArray[np.float32]:
     return (share * window).astype(np.float32)
 
 
-def _smooth(grey: Grey, deviation: float) -> Grey:
-    if deviation == 0:
-        return grey
-    reach = int(4 * deviation + 0.5)
-    taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2)
-    kernel = (taps / taps.sum()).astype(np.float32)
-    # mirrored without repeating the border pixel; enough for any image that holds a patch
-    padded = np.pad(grey, reach, mode="reflect")
-    return _convolve(padded, kernel)
-
-
 def _describe(
     grey: Grey,
     rows: NDArray[np.int64],
@@ -294,22 +285,6 @@ def _describe(
 
 
 # ---------------------------------------------------------------------------------------- kernels
-
-
-@kernel(REORDERED)
-def _convolve(padded, kernel):
-    """Convolve the rows and columns of a padded image with a symmetric kernel, (height, width)."""
-    reach = len(kernel) // 2
-    height, width = padded.shape[0] - 2 * reach, padded.shape[1] - 2 * reach
-    smooth = np.zeros((height, width), dtype=np.float32)
-    line = np.empty(padded.shape[1], dtype=np.float32)
-    for r in range(height):
-        line[:] = 0
-        for t in range(len(kernel)):
-            line += kernel[t] * padded[r + t]
-        for t in range(len(kernel)):
-            smooth[r] += kernel[t] * line[t : t + width]
-    return smooth
 
 
 @kernel(REORDERED)
@@ -337,6 +312,12 @@ def _gradient_shares(grey):
     return shares
 
 
+@inlined(REORDERED)
+def _add(total, weight, shares):
+    for d in range(N_DIRECTIONS):
+        total[d] += weight * shares[d]
+
+
 @kernel(REORDERED)
 def _pool(shares, weights, rows, columns):
     """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
@@ -351,18 +332,15 @@ def _pool(shares, weights, rows, columns):
             for t in range(weights.shape[1]):
                 r = rows[i] + t - reach
                 if weights[b, t] > 0 and 0 <= r < height:
-                    weight = weights[b, t]
                     for c in range(width):
-                        for d in range(N_DIRECTIONS):
-                            band[c, d] += weight * shares[r, c, d]
+                        _add(band[c], weights[b, t], shares[r, c])
             for j in range(len(columns)):
                 for a in range(N_CELLS):
                     cell[:] = 0
                     for t in range(weights.shape[1]):
                         c = columns[j] + t - reach
                         if weights[a, t] > 0 and 0 <= c < width:
-                            for d in range(N_DIRECTIONS):
-                                cell[d] += weights[a, t] * band[c, d]
+                            _add(cell, weights[a, t], band[c])
                     start = (b * N_CELLS + a) * N_DIRECTIONS
                     histograms[i * len(columns) + j, start : start + N_DIRECTIONS] = cell
     return histograms
