@@ -25,7 +25,7 @@ Key = tuple[int, int]
 
 
 class Site(IntEnum):
-    """What a draw is for: the high half of the last word of the address."""
+    """Purpose of a draw: the high half of the last word of the address."""
 
     START_ATOM = 1
     ATOM = 2
@@ -47,7 +47,7 @@ _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = 0x9E3779B9
 _WEYL_1 = 0xBB67AE85
 _32 = np.uint64(32)
-# Of type int64, as attempts that are counted: for a plain 0 functions would be compiled once more.
+# Of type int64, like counted attempts: for a plain 0, functions would be compiled once more.
 _FIRST, _SECOND = np.int64(0), np.int64(1)
 _KEY_0 = tuple(np.uint32(i * _WEYL_0 & 0xFFFFFFFF) for i in range(10))
 _KEY_1 = tuple(np.uint32(i * _WEYL_1 & 0xFFFFFFFF) for i in range(10))
@@ -74,12 +74,8 @@ def _round(x0, x1, x2, x3, k0, k1):
 @inlined()
 def philox(key, c0, c1, c2, c3):
     """Four random 32-bit words for one address."""
-    k0 = np.uint32(key[0])
-    k1 = np.uint32(key[1])
-    x0 = np.uint32(c0)
-    x1 = np.uint32(c1)
-    x2 = np.uint32(c2)
-    x3 = np.uint32(c3)
+    k0, k1 = np.uint32(key[0]), np.uint32(key[1])
+    x0, x1, x2, x3 = np.uint32(c0), np.uint32(c1), np.uint32(c2), np.uint32(c3)
     # Ten rounds written out: around such lines LLVM makes vector code, around a loop it does not.
     x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[0], k1 + _KEY_1[0])
     x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[1], k1 + _KEY_1[1])
@@ -218,8 +214,7 @@ def fill_normals(key, site, births, sweep, first_feature, out):
     """
     n_atoms, n_columns = out.shape
     n_pairs = (n_columns + 1) // 2
-    first = np.empty(n_pairs)
-    second = np.empty(n_pairs)
+    first, second = np.empty(n_pairs), np.empty(n_pairs)
     for k in range(n_atoms):
         for pair in range(n_pairs):
             first[pair], second[pair] = two_normals(
@@ -248,8 +243,8 @@ def _quartered_uniform(key, site, place, birth, sweep):
 def quartered_uniform(key, site, place, birth, sweep):
     """One uniform in (0, 1) whose first word is one of the four that four places share.
 
-    The first word says nearly all, so bounds for four places cost one call of Philox
-    (`fill_logit_bounds`); the second is drawn where more must be known.
+    The first word holds the leading bits, so bounds for four places cost one call of Philox
+    (`fill_logit_bounds`); the second is drawn only where more bits are needed.
     """
     return _quartered_uniform(key, site, place, birth, sweep)
 
@@ -294,12 +289,7 @@ Numbers = NDArray[np.int64] | int
 
 
 def log_gammas(
-    key: Key,
-    site: int,
-    places: Numbers,
-    births: Numbers,
-    sweep: int,
-    shapes: NDArray[Any],
+    key: Key, site: int, places: Numbers, births: Numbers, sweep: int, shapes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return logarithms of Gamma(shapes, 1) variates, addressed by place and birth.
 
@@ -314,9 +304,8 @@ def log_gammas(
     while len(left := np.flatnonzero(~accepted)):
         attempt += 1
         again, fine = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
-        _try_log_gammas(
-            key, int(site), places[left], births[left], sweep, flat[left], attempt, again, fine
-        )
+        at = places[left], births[left], sweep, flat[left]
+        _try_log_gammas(key, int(site), *at, attempt, again, fine)
         out[left], accepted[left] = again, fine
     return out.reshape(shapes.shape)
 
@@ -331,12 +320,7 @@ def gammas(
 
 
 def logit_betas(
-    key: Key,
-    places: Numbers,
-    births: Numbers,
-    sweep: int,
-    a: NDArray[Any],
-    b: NDArray[Any],
+    key: Key, places: Numbers, births: Numbers, sweep: int, a: NDArray[Any], b: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return logit Beta(a, b) variates, addressed by place and birth.
 
@@ -349,11 +333,7 @@ def logit_betas(
 
 
 def uniforms(
-    key: Key,
-    site: int,
-    places: Numbers,
-    births: Numbers,
-    sweep: int = 0,
+    key: Key, site: int, places: Numbers, births: Numbers, sweep: int = 0
 ) -> NDArray[np.float64]:
     """Return uniforms for places and births, of which one may be a number."""
     places, births = np.broadcast_arrays(places, births)
