@@ -82,14 +82,11 @@ def as_labels(values: Any, name: str = "y") -> Any:
             f"{'Complex data not supported: ' * (kind == 'c')}{name} holds {what}. Expected one "
             "label per row: numbers or strings. Convert them."
         )
-    if kind == "O":
-        missing = [_is_missing(value) for value in labels.flat]
-    else:
-        missing = np.isnan(labels).ravel() if kind in "fmM" else []
-    if any(missing):
+    is_missing = np.vectorize(_is_missing, [bool]) if kind == "O" else np.isnan
+    if kind in "OfmM" and (gaps := is_missing(labels).ravel()).any():
         raise ValueError(
-            f"{name} has a missing label, first in row {int(np.argmax(missing))}. Input {name} "
-            "contains NaN or None. Leave such rows out, or name a class for them."
+            f"{name} has a missing label, first in row {int(gaps.argmax())}. Input {name} contains "
+            "NaN or None. Leave such rows out, or name a class for them."
         )
     return _labels_of_objects(labels, name) if kind == "O" else labels
 

@@ -65,15 +65,9 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
     """Fit, and measure on the test rows.
 
     Seconds are those of this fit alone: not those of a search before it, nor, where
-    `dbdl.experiments.warm.warm_up_once` was called, those of compilation.
-
-    Returns
-    -------
-    figures : dict
-        ``accuracy``, ``fit_seconds``, ``query_milliseconds``, ``n_atoms`` (of one dictionary, 0
-        for a method without), ``log_loss`` and ``calibration_error`` where there are
-        probabilities, and for DBDL, where it chose among coders, the one it chose beside the best
-        one in hindsight.
+    `dbdl.experiments.warm.warm_up_once` was called, those of compilation. ``n_atoms`` is that of
+    one dictionary, 0 for a method without. Where DBDL chose among coders, the one it chose stands
+    beside the best one in hindsight.
     """
     model = method(**settings)
     start = time.perf_counter()

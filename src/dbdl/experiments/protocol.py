@@ -24,27 +24,14 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way to split; exactly one of the first four is set.
+    """A way to split; exactly one of the first four is set."""
 
-    Attributes
-    ----------
-    per_class : float, optional
-        Rows of each class to learn from, drawn at random: a share below 1, or a number.
-    folds : int, optional
-        Stratified folds of a cross-validation; each is a split.
-    leave_one_out : bool
-        Each row (or group, where the data set has groups) is a split.
-    own : bool
-        The split that the data set came with.
-    n_splits : int
-        Random splits, for ``per_class``.
-    """
-
+    #: Rows of each class to learn from, drawn at random: a share below 1, or a number.
     per_class: float | None = None
-    folds: int | None = None
-    leave_one_out: bool = False
-    own: bool = False
-    n_splits: int = 10
+    folds: int | None = None  #: Stratified folds of a cross-validation; each is a split.
+    leave_one_out: bool = False  #: Each row, or group where the data set has groups, is a split.
+    own: bool = False  #: The split that the data set came with.
+    n_splits: int = 10  #: Random splits, for ``per_class``.
 
     def __post_init__(self) -> None:
         ways = [self.per_class is not None, self.folds is not None, self.leave_one_out, self.own]

@@ -17,22 +17,12 @@ from dbdl.experiments.protocol import Split
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows of a data set as an experiment needs them.
+    """Rows of a data set as an experiment needs them."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    groups : ndarray of shape (n_samples,), optional
-        Rows of one group are not split between learning and testing.
-    own : Split, optional
-        The split that the data set came with.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    groups: NDArray[Any] | None = None
-    own: Split | None = None
+    X: NDArray[Any]  #: Of shape (n_samples, n_features).
+    y: NDArray[Any]  #: Of shape (n_samples,).
+    groups: NDArray[Any] | None = None  #: Rows of one group stay on one side of a split.
+    own: Split | None = None  #: The split that the data set came with.
 
     @cached_property
     def fingerprint(self) -> str:

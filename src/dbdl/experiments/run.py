@@ -83,24 +83,22 @@ def run_table(
     on_cell: Callable[[Record, int, int], None] | None = None,
     on_warm_up: Callable[[Sequence[str]], None] | None = None,
 ) -> list[Record]:
-    """Run what is missing of a table and return all its records.
+    """Run the missing cells of a table and return all its records.
 
     Parameters
     ----------
     table : Table
     data : LabelledRows
     results : Path, optional
-        File of records, one line of JSON each; made if it is absent, resumed if not. Without
-        one, nothing is kept.
+        File of records; made if it is absent, resumed if not. Without one, nothing is kept.
     only : sequence of str
         Names of methods; all by default.
     n_splits : int, optional
         Splits of each column at most.
     quick : bool
-        Choose nothing, in no method: fixed settings where the table gives none
-        (see `dbdl.experiments.spec.nothing_chosen`).
+        Fixed settings where the table gives none (`dbdl.experiments.spec.nothing_chosen`).
     n_workers : int
-        Cells that run at the same time, in processes of their own.
+        Cells that run at the same time, in separate processes.
     n_threads : int
         Threads of each cell, where its method has threads.
     on_cell : callable, optional

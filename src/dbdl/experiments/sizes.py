@@ -22,19 +22,11 @@ METHODS = ("K-SVD", "D-KSVD", "LC-KSVD1")
 
 
 class SizeCurve(NamedTuple):
-    """One method's line.
-
-    Attributes
-    ----------
-    method : str
-    n_atoms : list of int
-    accuracy : list of list of float
-        In %, for each size one list over the splits.
-    """
+    """One method's line."""
 
     method: str
     n_atoms: list[int]
-    accuracy: list[list[float]]
+    accuracy: list[list[float]]  #: In %, for each size one list over the splits.
 
     @property
     def mean(self) -> list[float]:
@@ -60,21 +52,9 @@ def accuracy_by_size(
 ) -> list[SizeCurve]:
     """Fit each method at each size on each split.
 
-    Parameters
-    ----------
-    data : LabelledRows
-    splits : sequence of Split
-    only : sequence of str
-        Names of methods that have ``n_atoms_per_class``.
-    n_sizes : int
-        Sizes up to the training rows of the smallest class, evenly spread.
-    seed, n_threads : int
-    on_fit : callable, optional
-        Called with the number of fits done and in all, and the accuracy found, in words.
-
-    Returns
-    -------
-    curves : list of SizeCurve
+    The methods named in ``only`` have a parameter ``n_atoms_per_class``. Sizes are evenly spread up
+    to the training rows of the smallest class. ``on_fit`` is called with the number of fits done
+    and in all, and the accuracy found, in words.
     """
     smallest = min(np.unique(data.y[s.train], return_counts=True)[1].min() for s in splits)
     sizes = sizes_that_fit(int(smallest), n_sizes)

@@ -35,59 +35,37 @@ class SpecError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One method of a table.
+    """One method of a table, with the numbers that the paper prints."""
 
-    Attributes
-    ----------
-    method : str
-        Its name in `dbdl.methods`.
-    settings : mapping
-        Given by the paper; the others are chosen on training rows from the method's grid.
-    accuracy, spread : tuple of float
-        Printed in the paper, in %, one for each column of the table; empty where it has none.
-    milliseconds, fit_seconds : float, optional
-        Time for one query and for learning, printed in the paper.
-    """
-
-    method: str
+    method: str  #: Its name in `dbdl.methods`.
+    #: Given by the paper; the others are chosen on training rows from the method's grid.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    accuracy: tuple[float, ...] = ()
-    spread: tuple[float, ...] = ()
-    milliseconds: float | None = None
-    fit_seconds: float | None = None
+    accuracy: tuple[float, ...] = ()  #: In %, one for each column of the table, or none.
+    spread: tuple[float, ...] = ()  #: Standard deviations of these.
+    milliseconds: float | None = None  #: Time for one query.
+    fit_seconds: float | None = None  #: Time for learning.
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of methods on one data set.
-
-    Attributes
-    ----------
-    name, title : str
-    dataset : str
-        A name or a file that `dbdl.datasets.load` knows.
-    columns : mapping of str to Protocol
-        How rows are split, by the label of the column.
-    entries : tuple of Entry
-        Those that the file names, and with ``others = true`` all other methods after them.
-    note : str
-        For the reader who compares.
-    unit_rows : bool
-        Whether every method is given rows of unit norm, as in the paper. If not, rows are left as
-        they are, and each dictionary method scales them itself.
-    """
+    """A table of methods on one data set."""
 
     name: str
     title: str
-    dataset: str
-    columns: Mapping[str, Protocol]
+    dataset: str  #: A name or a file that `dbdl.datasets.load` knows.
+    columns: Mapping[str, Protocol]  #: How rows are split, by the label of the column.
     entries: tuple[Entry, ...]
-    note: str = ""
+    note: str = ""  #: For the reader who compares.
+    #: Whether every method is given rows of unit norm, as in the paper. If not, rows are left as
+    #: they are, and each dictionary method scales them itself.
     unit_rows: bool = False
 
     @classmethod
     def from_toml(cls, text: str, source: str) -> Self:
-        """Read a table; every mistake is named with its source."""
+        """Read a table; with ``others = true`` all methods that it does not name come last.
+
+        Every mistake is named with its source.
+        """
         try:
             given = tomllib.loads(text)
             known = {f.name for f in fields(cls)} - {"entries"}
@@ -132,12 +110,7 @@ def load_table(name: str) -> Table:
 def nothing_chosen(table: Table, n_features: int) -> Table:
     """Return the table with a fixed value for each setting that a method would choose in `fit`.
 
-    Parameters
-    ----------
-    table : Table
-        Settings that it gives stay.
-    n_features : int
-        Of the rows; a code has no more non-zeros.
+    Settings that it gives stay. A code has at most ``n_features`` non-zeros.
     """
 
     def fixed(entry: Entry) -> Entry:

@@ -25,46 +25,26 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Line:
-    """One method in one column of a table; accuracies in %.
-
-    Attributes
-    ----------
-    method, column : str
-    n_splits : int
-    accuracy, spread : float
-        Mean and standard deviation over splits.
-    difference, p_value : float
-        Accuracy minus that of DBDL on the same splits, and how likely a difference as large is
-        by chance (see `paired_p_value`); NaN where that is not known, as with fewer than five
-        splits.
-    paper, paper_spread, paper_fit_seconds, paper_milliseconds : float
-        Printed in the paper; NaN where it has none.
-    log_loss, calibration_error, n_atoms, fit_seconds, query_milliseconds : float
-        Means; NaN where the method has none.
-    settings : str
-        Those chosen on training rows.
-    failure : str
-        Of the first cell that failed; empty if none did.
-    """
+    """One method in one column of a table; means over splits, NaN where there is nothing."""
 
     method: str
     column: str
     n_splits: int
-    accuracy: float
-    spread: float
-    difference: float
-    p_value: float
-    paper: float
+    accuracy: float  #: In %, as are all accuracies.
+    spread: float  #: Standard deviation over splits.
+    difference: float  #: Accuracy minus that of DBDL on the same splits.
+    p_value: float  #: How likely a difference as large is by chance, see `paired_p_value`.
+    paper: float  #: Accuracy that the paper prints.
     paper_spread: float
     paper_fit_seconds: float
     paper_milliseconds: float
     log_loss: float
-    calibration_error: float
+    calibration_error: float  #: In %.
     n_atoms: float
     fit_seconds: float
     query_milliseconds: float
-    settings: str
-    failure: str
+    settings: str  #: Those chosen on training rows.
+    failure: str  #: Of the first cell that failed; empty if none did.
 
 
 def summarise(table: Table, records: Iterable[Record]) -> list[Line]:
@@ -140,8 +120,7 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
 
     Random splits share rows, so their differences are not independent; the variance of the mean
     is raised by ``test_share``, the ratio of test to training rows (Nadeau and Bengio, 2003).
-    NaN where there are fewer than five splits, whose spread says too little, or the ratio is not
-    known.
+    NaN for fewer than five splits, whose spread says too little, or an unknown ratio.
     """
     n = len(differences)
     if n < LEAST_SPLITS or not np.isfinite(test_share):
@@ -233,22 +212,11 @@ def _with_spread(value: float, spread: float) -> str:
 
 
 class View(NamedTuple):
-    """One column of a table as texts.
+    """One column of a table as texts."""
 
-    Attributes
-    ----------
-    title : str
-        The column's name and its number of splits.
-    headings : list of str
-        Those of `HEADINGS` under which any line has a text.
-    cells : list of list of str
-        For each line its texts under these headings.
-    notes : list of str
-    """
-
-    title: str
-    headings: list[str]
-    cells: list[list[str]]
+    title: str  #: The column's name and its number of splits.
+    headings: list[str]  #: Those of `HEADINGS` under which any line has a text.
+    cells: list[list[str]]  #: For each line its texts under these headings.
     notes: list[str]
 
 

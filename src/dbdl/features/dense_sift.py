@@ -29,7 +29,7 @@ from sklearn.utils._param_validation import Interval
 
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import resolve_n_jobs, run_blocks
-from dbdl.features.images import Grey, ImageLike, check_images, read_grey
+from dbdl.features.images import ImageLike, check_images, read_grey
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 2
@@ -77,18 +77,8 @@ def dense_sift(
     ----------
     image : path or array-like of shape (height, width) or (height, width, 3)
         At least one patch high and wide. Arrays hold uint8, or floats between 0 and 1.
-    patch_size : int, default=16
-        Height and width of a patch in pixels, a multiple of 4.
-    step : int, default=6
-        Distance of neighbouring patches in pixels. The grid stands in the middle of the image.
-    smoothing : float, default=1.0
-        Standard deviation in pixels of the Gaussian that the image is smoothed with before its
-        gradient is taken; 0 for none.
-    least_contrast : float, default=0.0005
-        Patches whose mean gradient under the window (grey levels per pixel, white being 1) is
-        smaller have a descriptor of zeros: they hold nothing but noise.
-    longest_side : int, optional
-        A larger image is made smaller to this many pixels first.
+    patch_size, step, smoothing, least_contrast, longest_side
+        As in `DenseSIFT`; by default the image keeps its size.
 
     Returns
     -------
@@ -110,7 +100,10 @@ def dense_sift(
         )
     rows, columns = (grid_centers(length, patch_size, step) for length in grey.shape)
     smooth = gaussian_filter(grey, smoothing, mode="mirror")
-    values = _describe(smooth, rows, columns, patch_size, least_contrast)
+    weights = cell_weights(patch_size)
+    values = _pool(_gradient_shares(smooth), weights, rows, columns)
+    total_weight = float(weights.sum(dtype=np.float64)) ** 2
+    _normalize(values, np.float32(least_contrast * total_weight))
     centers = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
     return LocalDescriptors(values, centers, (grey.shape[0], grey.shape[1]))
 
@@ -125,11 +118,13 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
     patch_size : int, default=16
         Height and width of a patch in pixels, a multiple of 4.
     step : int, default=6
-        Distance of neighbouring patches in pixels.
+        Distance of neighbouring patches in pixels. The grid stands in the middle of the image.
     smoothing : float, default=1.0
-        Standard deviation in pixels of the Gaussian that the image is smoothed with.
+        Standard deviation in pixels of the Gaussian that the image is smoothed with before its
+        gradient is taken; 0 for none.
     least_contrast : float, default=0.0005
-        Patches with a smaller mean gradient have a descriptor of zeros.
+        Patches whose mean gradient under the window (grey levels per pixel, white being 1) is
+        smaller have a descriptor of zeros: they hold nothing but noise.
     longest_side : int or None, default=300
         A larger image is made smaller to this many pixels first, as is usual for Caltech-101.
     n_jobs : int, optional
@@ -178,16 +173,7 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Check the parameters; nothing is learned.
-
-        Parameters
-        ----------
-        X, y : ignored
-
-        Returns
-        -------
-        self : object
-        """
+        """Check the parameters; nothing is learned, and X and y are ignored."""
         self._check()
         return self
 
@@ -207,24 +193,10 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
         return run_blocks(self.describe, check_images(X), resolve_n_jobs(self.n_jobs))
 
     def describe(self, image: ImageLike) -> LocalDescriptors:
-        """Describe one image.
-
-        Parameters
-        ----------
-        image : image or path to an image
-
-        Returns
-        -------
-        descriptors : LocalDescriptors
-        """
-        return dense_sift(
-            image,
-            patch_size=self.patch_size,
-            step=self.step,
-            smoothing=self.smoothing,
-            least_contrast=self.least_contrast,
-            longest_side=self.longest_side,
-        )
+        """Describe one image, an array or a path."""
+        settings = self.get_params(deep=False)
+        del settings["n_jobs"]
+        return dense_sift(image, **settings)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -255,11 +227,9 @@ def grid_centers(length: int, patch_size: int, step: int) -> NDArray[np.int64]:
 def cell_weights(patch_size: int) -> NDArray[np.float32]:
     """Weight of a pixel in each cell, along one axis: linear share times Gaussian window.
 
-    Returns
-    -------
-    weights : ndarray of shape (4, 2 * reach + 1), float32
-        For pixels from ``-reach`` to ``reach`` off the middle one; beyond, all are zero. Pixels up
-        to half a cell outside of the patch still have a share in its outer cells.
+    The weights (4, 2 * reach + 1) are those of pixels from ``-reach`` to ``reach`` off the middle
+    one; beyond, all are zero. Pixels up to half a cell outside of the patch still have a share in
+    its outer cells.
     """
     width = patch_size / N_CELLS
     reach = math.ceil(width * (N_CELLS + 1) / 2) - 1
@@ -268,20 +238,6 @@ def cell_weights(patch_size: int) -> NDArray[np.float32]:
     share = np.maximum(0, 1 - np.abs(offset[np.newaxis] - middle[:, np.newaxis]))
     window = np.exp(-0.5 * (offset / (N_CELLS / 2)) ** 2)
     return (share * window).astype(np.float32)
-
-
-def _describe(
-    grey: Grey,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    patch_size: int,
-    least_contrast: float,
-) -> NDArray[np.float32]:
-    weights = cell_weights(patch_size)
-    histograms = _pool(_gradient_shares(grey), weights, rows, columns)
-    total_weight = float(weights.sum(dtype=np.float64)) ** 2
-    _normalize(histograms, np.float32(least_contrast * total_weight))
-    return histograms
 
 
 # ---------------------------------------------------------------------------------------- kernels
@@ -351,8 +307,7 @@ def _normalize(histograms, least_total):
     """Scale to unit norm, clip, scale again, in place; zero where the total is too small."""
     for i in range(len(histograms)):
         row = histograms[i]
-        total = np.float32(0)
-        square = np.float32(0)
+        total, square = np.float32(0), np.float32(0)
         for value in row:
             total += value
             square += value * value

@@ -86,7 +86,7 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the directions; of X only its width counts.
+        """Draw the directions; only the width of X counts.
 
         Parameters
         ----------

@@ -132,12 +132,11 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
         self.random_state = random_state
 
     def fit(self, X: Sequence[ImageLike | LocalDescriptors], y: object = None) -> Self:
-        """Learn the codebook.
+        """Learn the codebook from images, which are described and forgotten one by one.
 
         Parameters
         ----------
         X : list of images, of paths to images, or of LocalDescriptors
-            Images are described and forgotten one by one.
         y : ignored
 
         Returns
@@ -154,10 +153,9 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
                 f"n_words={self.n_words}, but there are only {len(sample)} descriptors to learn "
                 "them from; pass more images, or ask for fewer words"
             )
-        kmeans = KMeans(
-            self.n_words, n_init=1, max_iter=MOST_KMEANS_STEPS, random_state=random
-        ).fit(sample)
-        self._publish(np.ascontiguousarray(kmeans.cluster_centers_, dtype=np.float32), levels)
+        kmeans = KMeans(self.n_words, n_init=1, max_iter=MOST_KMEANS_STEPS, random_state=random)
+        words = kmeans.fit(sample).cluster_centers_
+        self._publish(np.ascontiguousarray(words, dtype=np.float32), levels)
         return self
 
     def _publish(self, words: NDArray[np.float32], levels: list[int]) -> None:
@@ -230,12 +228,13 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
     ) -> NDArray[np.float32]:
         n_regions = 4 ** max(levels)
         # the nearest word has the highest product, less half of its squared norm
-        half_square = 0.5 * np.einsum("ij,ij->i", self.words_, self.words_)
-        word = (values @ self.words_.T - half_square).argmax(axis=1)
+        closeness = values @ self.words_.T
+        closeness -= 0.5 * np.einsum("ij,ij->i", self.words_, self.words_)
+        word = closeness.argmax(axis=1)
         counts = np.bincount(region * self.n_words + word, minlength=n_regions * self.n_words)
         finest = counts.reshape(n_regions, self.n_words).astype(np.float32)
         sums = [_coarsen(finest, level, np.add) for level in levels]
-        return np.concatenate([_mean_of_counts(part) for part in sums])
+        return np.concatenate([scale_rows(part, norm="l1").ravel() for part in sums])
 
     def _pool_local(
         self, values: NDArray[np.float32], region: NDArray[np.int64], levels: list[int]
@@ -269,8 +268,3 @@ def _coarsen(finest: NDArray[np.float32], level: int, join: np.ufunc) -> NDArray
     parts = round(len(finest) ** 0.5) // side
     split = finest.reshape(side, parts, side, parts, -1)
     return join.reduce(split, axis=(1, 3)).reshape(side * side, -1)
-
-
-def _mean_of_counts(counts: NDArray[np.float32]) -> NDArray[np.float32]:
-    n_patches = counts.sum(axis=1, keepdims=True)
-    return (counts / np.maximum(n_patches, 1)).ravel()
