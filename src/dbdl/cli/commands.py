@@ -198,7 +198,7 @@ def compare(
         columns={f"{folds} folds": Protocol(folds=folds)},
         entries=tuple(Entry(name) for name in inputs.known_methods(only)),
     )
-    records = _run(table, rows, results, None, quick, workers, as_json)
+    records = _run(table, rows, results, workers, as_json, quick=quick)
     _show(with_search_note(table, quick), records, plot, page, as_json)
     if model_page is not None and OURS in (entry.method for entry in table.entries):
         if quick:
@@ -236,7 +236,8 @@ def reproduce(
     outputs.check_results(results)
     outputs.check_ending(results, RESULTS)  # its folder is made where it is absent
     outputs.check_outputs([spec.dataset, results], {PICTURES: [plot], PAGES: [page]})
-    records = _run(spec, load(spec.dataset), results, splits, quick, workers, as_json)
+    rows = load(spec.dataset)
+    records = _run(spec, rows, results, workers, as_json, quick=quick, n_splits=splits)
     _show(with_search_note(spec, quick), records, plot, page, as_json)
 
 
@@ -275,14 +276,9 @@ def figures(
         curves = write_figures(unit, rows.name, output, **options, on_fit=on_fit)
     for name in FILES:
         say(f"wrote {output / name}")
-    accuracies = zip(*(curve.mean for curve in curves), strict=True)
-    terminal.print_columns(
-        ("atoms", *(curve.method for curve in curves)),
-        (
-            (str(n_atoms), *(f"{mean:.2f} %" for mean in means))
-            for n_atoms, means in zip(curves[0].n_atoms, accuracies, strict=True)
-        ),
-    )
+    by_size = zip(curves[0].n_atoms, *(curve.mean for curve in curves), strict=True)
+    table = ((str(n_atoms), *(f"{mean:.2f} %" for mean in means)) for n_atoms, *means in by_size)
+    terminal.print_columns(("atoms", *(curve.method for curve in curves)), table)
 
 
 @app.command()
@@ -315,14 +311,12 @@ def report(
 @app.command("data")
 def list_data(as_json: AsJson = False) -> None:
     """List the data sets that are known by name, and whether they were found."""
-    found = [(s.name, s.title, s.find() is not None) for s in sources().values()]
+    names = ("name", "title", "found")
+    rows = [(s.name, s.title, s.find() is not None) for s in sources().values()]
     if as_json:
-        print(
-            json.dumps([dict(zip(("name", "title", "found"), row, strict=True)) for row in found])
-        )
+        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
         return
-    rows = ((name, title, "yes" if is_found else "no") for name, title, is_found in found)
-    terminal.print_columns(("name", "title", "found"), rows)
+    terminal.print_columns(names, ((*row, "yes" if found else "no") for *row, found in rows))
     print(
         "Set DBDL_DATA to the folder that holds them; dbdl reproduce NAME says where to get one.\n"
         "Your own data: an .npz, .csv, .parquet or .mat file, or a folder of images by class."
@@ -361,28 +355,15 @@ def _check_folds(rows: Dataset, folds: int) -> None:
 
 
 def _run(
-    table: Table,
-    rows: Dataset,
-    results: Path | None,
-    splits: int | None,
-    quick: bool,
-    workers: int,
-    as_json: bool,
+    table: Table, rows: Dataset, results: Path | None, workers: int, as_json: bool, **more: Any
 ) -> list[Record]:
     """Run the cells of a table, with a progress bar, and return their records."""
+    more |= {"n_workers": workers, "n_threads": 1 if workers > 1 else -1}
+    if not as_json:
+        more["on_warm_up"] = lambda names: say(in_words(names))
     data = labelled_rows(rows, table.unit_rows)
     with kept_in(results), terminal.cells_bar(quiet=as_json) as on_cell, user_mistakes():
-        return run_table(
-            table,
-            data,
-            results,
-            n_splits=splits,
-            quick=quick,
-            n_workers=workers,
-            n_threads=1 if workers > 1 else -1,
-            on_cell=on_cell,
-            on_warm_up=None if as_json else lambda names: say(in_words(names)),
-        )
+        return run_table(table, data, results, on_cell=on_cell, **more)
 
 
 def _show(
