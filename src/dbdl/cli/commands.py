@@ -48,7 +48,7 @@ Data = Annotated[
     str, typer.Argument(help="A data set by name (see: dbdl data), a file, or a folder of images.")
 ]
 Label = Annotated[
-    str | None, typer.Option(help="Column or array of the labels; by default the last, or y.")
+    str | None, typer.Option(help="Labels: by default the last column, or the array y.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
@@ -122,10 +122,12 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", "-p", help="Add a column of probabilities per class.")
     ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A .csv file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File of the answers, .csv.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Classify rows; with labels (--label, or data that has them) say how many were right."""
+    """Classify rows; where their labels are known, say how many answers are right."""
     outputs.check_outputs([model, data], {PREDICTIONS: [output]})
     estimator = load_model(model)
     if probabilities and not hasattr(estimator, "predict_proba"):
@@ -246,7 +248,7 @@ def figures(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pictures.")],
     data: Annotated[
         str | None,
-        typer.Argument(help="As elsewhere; by default yaleb where it is found, else digits."),
+        typer.Argument(help="As for fit; by default yaleb where it is found, else digits."),
     ] = None,
     label: Label = None,
     splits: Annotated[int, typer.Option(min=1, help="Splits of figure 2.")] = 1,

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils._param_validation import Interval
 
 from dbdl._compile import REORDERED, inlined, kernel
@@ -101,9 +102,10 @@ def dense_sift(
     rows, columns = (grid_centers(length, patch_size, step) for length in grey.shape)
     smooth = gaussian_filter(grey, smoothing, mode="mirror")
     weights = cell_weights(patch_size)
-    values = _pool(_gradient_shares(smooth), weights, rows, columns)
-    total_weight = float(weights.sum(dtype=np.float64)) ** 2
-    _normalize(values, np.float32(least_contrast * total_weight))
+    histograms = _pool(_gradient_shares(smooth), weights, rows, columns)
+    histograms[histograms.sum(axis=1) <= least_contrast * weights.sum() ** 2] = 0
+    clipped = np.minimum(scale_rows(histograms, copy=False), np.float32(LARGEST_ENTRY))
+    values = scale_rows(clipped, copy=False)
     centers = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
     return LocalDescriptors(values, centers, (grey.shape[0], grey.shape[1]))
 
@@ -300,23 +302,3 @@ def _pool(shares, weights, rows, columns):
                     start = (b * N_CELLS + a) * N_DIRECTIONS
                     histograms[i * len(columns) + j, start : start + N_DIRECTIONS] = cell
     return histograms
-
-
-@kernel()
-def _normalize(histograms, least_total):
-    """Scale to unit norm, clip, scale again, in place; zero where the total is too small."""
-    for i in range(len(histograms)):
-        row = histograms[i]
-        total, square = np.float32(0), np.float32(0)
-        for value in row:
-            total += value
-            square += value * value
-        if total <= least_total or square == 0:
-            row[:] = 0
-            continue
-        largest = np.float32(LARGEST_ENTRY) * np.sqrt(square)
-        square = np.float32(0)
-        for f in range(len(row)):
-            row[f] = min(row[f], largest)
-            square += row[f] * row[f]
-        row /= np.sqrt(square)
