@@ -271,34 +271,28 @@ def _gradient_shares(grey):
 
 
 @inlined(REORDERED)
-def _add(total, weight, shares):
-    for d in range(N_DIRECTIONS):
-        total[d] += weight * shares[d]
+def _sum_around(lines, middle, weights, total):
+    """Fill ``total`` (n,) with the sum of lines (n_lines, n) around a middle one, under weights."""
+    total[:] = 0
+    first = middle - len(weights) // 2
+    for i in range(max(first, 0), min(first + len(weights), len(lines))):
+        weight = weights[i - first]
+        if weight > 0:
+            for j in range(len(total)):
+                total[j] += weight * lines[i, j]
 
 
 @kernel(REORDERED)
 def _pool(shares, weights, rows, columns):
     """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
     height, width, _ = shares.shape
-    reach = weights.shape[1] // 2
-    histograms = np.zeros((len(rows) * len(columns), N_FEATURES), dtype=np.float32)
-    band = np.empty((width, N_DIRECTIONS), dtype=np.float32)
-    cell = np.empty(N_DIRECTIONS, dtype=np.float32)
+    lines = shares.reshape(height, width * N_DIRECTIONS)
+    histograms = np.empty((len(rows), len(columns), N_CELLS, N_CELLS, N_DIRECTIONS), np.float32)
+    band = np.empty((width, N_DIRECTIONS), np.float32)
     for i in range(len(rows)):
         for b in range(N_CELLS):
-            band[:] = 0
-            for t in range(weights.shape[1]):
-                r = rows[i] + t - reach
-                if weights[b, t] > 0 and 0 <= r < height:
-                    for c in range(width):
-                        _add(band[c], weights[b, t], shares[r, c])
+            _sum_around(lines, rows[i], weights[b], band.reshape(width * N_DIRECTIONS))
             for j in range(len(columns)):
                 for a in range(N_CELLS):
-                    cell[:] = 0
-                    for t in range(weights.shape[1]):
-                        c = columns[j] + t - reach
-                        if weights[a, t] > 0 and 0 <= c < width:
-                            _add(cell, weights[a, t], band[c])
-                    start = (b * N_CELLS + a) * N_DIRECTIONS
-                    histograms[i * len(columns) + j, start : start + N_DIRECTIONS] = cell
-    return histograms
+                    _sum_around(band, columns[j], weights[a], histograms[i, j, b, a])
+    return histograms.reshape(len(rows) * len(columns), N_FEATURES)
