@@ -16,9 +16,14 @@ import warnings
 import numpy as np
 import pytest
 from layouts import write_classes
+from rich.console import Console
 from sklearn.datasets import load_digits, load_wine
 
 from dbdl.cli import main
+from dbdl.cli.terminal import print_panels
+from dbdl.experiments.protocol import Protocol
+from dbdl.experiments.spec import Entry, Table
+from dbdl.experiments.summary import summarise
 
 QUICK = ("--set", "n_chains=1", "--set", "n_sweeps=3")
 
@@ -185,6 +190,26 @@ def test_a_warning_is_a_note_without_a_place_in_the_code(folder):
     assert result.returncode == 0, result.stderr
     assert "note: n_nonzero=500 is more than" in result.stderr
     assert "UserWarning" not in result.stderr and ".py" not in result.stderr
+
+
+@pytest.mark.parametrize(("width", "n_left_out"), [(200, 0), (70, 1), (50, 2)])
+def test_a_narrow_terminal_shows_the_columns_that_matter_most(width, n_left_out):
+    entries = (Entry("DBDL"), Entry("CRC"))
+    table = Table("t", "Digits [2]", "", {"2 folds": Protocol(folds=2)}, entries)
+    records = [
+        {"column": "2 folds", "method": method, "split": split, "accuracy": 0.9, "log_loss": 0.4,
+         "fit_seconds": 1.0, "query_milliseconds": 0.1, "n_train": 9, "n_test": 1,
+         "chosen": {"penalty": 0.001}}
+        for method in ("DBDL", "CRC") for split in range(2)
+    ]  # fmt: skip
+    output = io.StringIO()
+    print_panels(table, summarise(table, records), Console(file=output, width=width))
+    said = output.getvalue()
+    assert "Digits [2]" in said and "2 folds" in said and "No p-values: 2 splits" in said
+    assert "method" in said and "90.00" in said
+    left_out = said.partition("Not shown: ")[2].partition(". Use")[0].replace("\n", " ")
+    names = left_out.split(", ") if left_out else []
+    assert len(names) == n_left_out and (not names or names[-1] == "chosen on training rows")
 
 
 # ------------------------------------------------------------------------------------ bad input

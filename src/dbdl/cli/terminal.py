@@ -20,7 +20,7 @@ from rich.table import Table as RichTable
 from dbdl._files import write_atomically
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Table
-from dbdl.experiments.summary import HEADINGS, Line, View, notes, to_markdown, to_records, views
+from dbdl.experiments.summary import HEADINGS, Line, Panel, notes, panels, to_markdown, to_records
 
 
 def say(message: str, prefix: str = "") -> None:
@@ -78,7 +78,7 @@ def print_results(table: Table, lines: Sequence[Line], as_json: bool) -> None:
         shown = {"title": table.title, "note": table.note, "notes": said}
         print(json.dumps({**shown, "lines": to_records(lines)}))
     elif sys.stdout.isatty():
-        _print_views(table, lines, Console())
+        print_panels(table, lines, Console())
     else:
         print(to_markdown(table, lines))
 
@@ -90,21 +90,22 @@ _BY_NEED = (
 )  # fmt: skip
 
 
-def _print_views(table: Table, lines: Sequence[Line], console: Console) -> None:
+def print_panels(table: Table, lines: Sequence[Line], console: Console) -> None:
+    """Print a summary for a person, with as many columns as the terminal has room for."""
     left_out: set[str] = set()
-    for view in views(table, lines):
-        shown = _columns_that_fit(view, console.width)
-        left_out |= set(view.headings) - set(shown)
-        grid = RichTable(title=f"{escape(table.title)}\n{escape(view.title)}")
+    for panel in panels(table, lines):
+        shown = _columns_that_fit(panel, console.width)
+        left_out |= set(panel.headings) - set(shown)
+        grid = RichTable(title=f"{escape(table.title)}\n{escape(panel.title)}")
         for name in shown:
             is_text = name in ("method", "chosen on training rows")
             grid.add_column(name, justify="left" if is_text else "right")
-        for row in view.cells:
-            cells = dict(zip(view.headings, map(escape, row), strict=True))
+        for row in panel.cells:
+            cells = dict(zip(panel.headings, map(escape, row), strict=True))
             style = "bold" if row[0].startswith("DBDL") else None
             grid.add_row(*(cells[name] for name in shown), style=style)
         console.print(grid)
-        for note in view.notes:
+        for note in panel.notes:
             console.print(escape(note), style="dim")
     if table.note:
         console.print(escape(table.note.strip()), style="dim")
@@ -113,10 +114,10 @@ def _print_views(table: Table, lines: Sequence[Line], console: Console) -> None:
         console.print(f"Not shown: {names}. Use a wider window, --report or --json.", style="dim")
 
 
-def _columns_that_fit(view: View, width: int) -> list[str]:
+def _columns_that_fit(panel: Panel, width: int) -> list[str]:
     """Return the columns to show, in their order; failures, which are long, may wrap."""
     wide = {}
-    for name, *cells in zip(view.headings, *view.cells, strict=True):
+    for name, *cells in zip(panel.headings, *panel.cells, strict=True):
         words = name.split()  # a heading may break between words
         wide[name] = 3 + max(len(c) for c in (*words, *cells) if not c.startswith("failed"))
     for name in reversed(_BY_NEED[2:]):

@@ -211,7 +211,7 @@ def _with_spread(value: float, spread: float) -> str:
     return _number(value, ".2f") + (f" ± {spread:.2f}" if np.isfinite(spread) else "")
 
 
-class View(NamedTuple):
+class Panel(NamedTuple):
     """One column of a table as texts."""
 
     title: str  #: The column's name and its number of splits.
@@ -220,7 +220,7 @@ class View(NamedTuple):
     notes: list[str]
 
 
-def views(table: Table, lines: Sequence[Line]) -> Iterator[View]:
+def panels(table: Table, lines: Sequence[Line]) -> Iterator[Panel]:
     """Yield the columns of a table that have lines."""
     for column, protocol in table.columns.items():
         own = [line for line in lines if line.column == column]
@@ -232,17 +232,17 @@ def views(table: Table, lines: Sequence[Line]) -> Iterator[View]:
         rows = [text_cells(line) for line in own]
         used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
         cells = [[row[i] for i in used] for row in rows]
-        yield View(title, [HEADINGS[i] for i in used], cells, notes(column, own))
+        yield Panel(title, [HEADINGS[i] for i in used], cells, notes(column, own))
 
 
 def to_markdown(table: Table, lines: Sequence[Line]) -> str:
     """Return the table as Markdown; columns of which no line has anything are left out."""
     text = [f"### {table.title}", ""]
-    for view in views(table, lines):
-        text += [f"{view.title}:", ""]
-        for cells in (view.headings, ["---"] * len(view.headings), *view.cells):
+    for panel in panels(table, lines):
+        text += [f"{panel.title}:", ""]
+        for cells in (panel.headings, ["---"] * len(panel.headings), *panel.cells):
             text.append(f"| {' | '.join(cells)} |")
-        text += ["", *(note.replace("*", "\\*") + "\n" for note in view.notes)]  # no list
+        text += ["", *(note.replace("*", "\\*") + "\n" for note in panel.notes)]  # no list
     if table.note:
         text += [table.note.strip(), ""]
     return "\n".join(text)
