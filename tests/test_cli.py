@@ -16,9 +16,14 @@ import warnings
 import numpy as np
 import pytest
 from layouts import write_classes
+from rich.console import Console
 from sklearn.datasets import load_digits, load_wine
 
 from dbdl.cli import main
+from dbdl.cli.terminal import print_panels
+from dbdl.experiments.protocol import Protocol
+from dbdl.experiments.spec import Entry, Table
+from dbdl.experiments.summary import summarise
 
 QUICK = ("--set", "n_chains=1", "--set", "n_sweeps=3")
 
@@ -187,6 +192,26 @@ def test_a_warning_is_a_note_without_a_place_in_the_code(folder):
     assert "UserWarning" not in result.stderr and ".py" not in result.stderr
 
 
+@pytest.mark.parametrize(("width", "n_left_out"), [(200, 0), (70, 1), (50, 2)])
+def test_a_narrow_terminal_shows_the_columns_that_matter_most(width, n_left_out):
+    entries = (Entry("DBDL"), Entry("CRC"))
+    table = Table("t", "Digits [2]", "", {"2 folds": Protocol(folds=2)}, entries)
+    records = [
+        {"column": "2 folds", "method": method, "split": split, "accuracy": 0.9, "log_loss": 0.4,
+         "fit_seconds": 1.0, "query_milliseconds": 0.1, "n_train": 9, "n_test": 1,
+         "chosen": {"penalty": 0.001}}
+        for method in ("DBDL", "CRC") for split in range(2)
+    ]  # fmt: skip
+    output = io.StringIO()
+    print_panels(table, summarise(table, records), Console(file=output, width=width))
+    said = output.getvalue()
+    assert "Digits [2]" in said and "2 folds" in said and "No p-values: 2 splits" in said
+    assert "method" in said and "90.00" in said
+    left_out = said.partition("Not shown: ")[2].partition(". Use")[0].replace("\n", " ")
+    names = left_out.split(", ") if left_out else []
+    assert len(names) == n_left_out and (not names or names[-1] == "chosen on training rows")
+
+
 # ------------------------------------------------------------------------------------ bad input
 
 
@@ -204,7 +229,7 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(inside("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
     (folder / "one.csv").write_text("a,b,y\n1,2,0\n3,4,0\n")
     assert_refused(inside("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
-    assert_refused(inside("compare", "one.csv", cwd=folder), "one has one class alone, '0'")
+    assert_refused(inside("compare", "one.csv", cwd=folder), "one has only one class, '0'")
     assert_refused(inside("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
     assert_refused(inside("predict", "model.skops", "narrow.csv", cwd=folder), "no column 'pixel0'")
@@ -348,7 +373,7 @@ def test_outputs_and_settings_are_looked_at_before_hours_are_spent(beetles):
             "compare", "first.csv", "--label", "kind", "-m", "1-NN", *options, cwd=beetles
         )
 
-    assert_refused(compare("--results", "first.csv"), "first.csv is no file of results")
+    assert_refused(compare("--results", "first.csv"), "first.csv is not a file of results")
     assert_refused(compare("--plot", "x.foo"), "pictures end in")
     (beetles / "out" / "report.html").mkdir(parents=True)
     assert_refused(compare("-o", "out"), "report.html is a folder")
@@ -481,7 +506,7 @@ def test_a_number_or_a_label_that_only_content_can_tell_is_told_or_asked_for(win
     model = ridge_of(wine, "bare.csv")
     assert json.loads(predict([row[:-1] for row in rows]).stdout) == unlabelled
     assert_refused(
-        predict([rows[0][:-1]]), "one column more", f"'{rows[0][-2][:-2]}' is none of them"
+        predict([rows[0][:-1]]), "one column more", f"'{rows[0][-2][:-2]}' is not one of them"
     )
 
 
@@ -548,7 +573,7 @@ def test_an_output_that_is_an_input_is_refused(beetles, name):
         (beetles / "hard.skops").hardlink_to(beetles / "first.csv")
         (beetles / "r.jsonl").write_text('{"table": "t", "column": "c", "method": "m", "split": 0}')
     before = {path: path.read_bytes() for path in beetles.iterdir() if path.is_file()}
-    words = "first.csv is no file of results" if name == "compare results" else "would be lost"
+    words = "first.csv is not a file of results" if name == "compare results" else "would be lost"
     assert_refused(inside(*outputs_that_are_inputs()[name], cwd=beetles), words)
     assert {path: path.read_bytes() for path in before} == before
 

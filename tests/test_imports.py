@@ -41,7 +41,10 @@ MAY_IMPORT = {
         "_compile",
     },
     "registry": {"estimators", "rivals"},
-    "experiments": {"registry", "datasets", "estimators", "learn", "backends", "coding"},
+    "experiments": {
+        "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
+        "dbdl",  # for its version
+    },
     "plotting": {"sampler", "estimators", "experiments", "_files"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},

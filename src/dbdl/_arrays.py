@@ -1,8 +1,8 @@
-"""Rows of numbers and labels out of what a caller passes: the one conversion, for every door.
+"""Rows of numbers and labels from the arguments of a caller: the one conversion, for every door.
 
-NumPy takes bytes and strings for numbers where it can and drops masks and imaginary parts; what it,
-pandas and polars cannot convert ends in messages of their own. Here only numbers are numbers, and
-what is refused is said in one form: what was wrong, what was expected, what to do.
+scikit-learn's `validate_data` checks shapes, names and finite values, but it takes bytes, strings
+and dates for numbers where it can, and ignores masks. Here only numbers are numbers, and each
+refusal has one form: what was wrong, what was expected, what to do.
 """
 
 from __future__ import annotations
@@ -21,44 +21,26 @@ from sklearn.utils.validation import validate_data
 
 Array = NDArray[Any]
 
-#: What arrays of these kinds (`dtype.kind`) hold, in words.
+#: The content of arrays of these kinds (`dtype.kind`), in words.
 KINDS = {
-    "S": "bytes",
-    "U": "strings",
-    "T": "strings",
-    "M": "dates",
-    "m": "durations",
-    "V": "records",
-}
-
-NUMERIC = "fiub"
+    "S": "bytes", "U": "strings", "T": "strings", "M": "dates", "m": "durations", "V": "records",
+}  # fmt: skip
 
 
 def only_numbers(values: Any, name: str) -> Any:
-    """Refuse what does not hold real numbers; the rest as an array, or a frame as it is.
+    """Refuse values that are not real numbers; return the rest as an array, or a frame as it is.
 
-    Parameters
-    ----------
-    values : array-like
-        Of any number of dimensions. Sparse matrices are left to the caller.
-    name : str
-        Of the argument, for messages.
-
-    Returns
-    -------
-    values : ndarray or data frame
-        The array may hold any kind of real number but one wider than float64, or objects that all
-        are numbers.
+    Messages name the argument by ``name``. Sparse and dask arrays are left to the caller. The array
+    may hold any kind of real number but none wider than float64, or objects that are all numbers.
     """
     if issparse(values) or hasattr(values, "__dask_graph__"):
         return values
-    if _is_pandas(values):
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(values, pandas.DataFrame):
         return _numbers_of_frame(values, name)
-    array = _to_array(values, name)
-    if hasattr(values, "columns"):  # a frame of another library, which has names to be looked at
-        _refuse_other_kinds(array, name)
-        return values
-    return _refuse_other_kinds(array, name)
+    array = _refuse_other_kinds(_to_array(values, name), name)
+    # a frame of another library has names that scikit-learn looks at
+    return values if hasattr(values, "columns") else array
 
 
 def as_numbers(values: Any, name: str) -> Array:
@@ -68,64 +50,70 @@ def as_numbers(values: Any, name: str) -> Array:
 
 
 def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
-    """Rows of an estimator as scikit-learn's `validate_data` checks them, in the order of C.
+    """Rows (n_samples, n_features) as scikit-learn's `validate_data` checks them, C-contiguous.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Is told the number and the names of the features, or compares them.
-    X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,), optional
-    reset : bool, default=True
-        Whether rows are there to be learned from.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_samples, n_features), float32 or float64
-    labels : ndarray of shape (n_samples,)
-        Where labels were given.
+    They are float32 or float64; the labels (n_samples,) come after them where some were given. With
+    ``reset`` the estimator is told the number and the names of the features, without it they are
+    compared.
     """
-    kinds = [np.float64, np.float32]
-    numbers = only_numbers(X, "X")
+    numbers, floats = only_numbers(X, "X"), [np.float64, np.float32]
     # it adds all values up to see whether they are finite
     with np.errstate(over="ignore", invalid="ignore"):
-        return validate_data(estimator, numbers, y, reset=reset, dtype=kinds, order="C")
+        return validate_data(estimator, numbers, y, reset=reset, dtype=floats, order="C")
 
 
 def as_labels(values: Any, name: str = "y") -> Any:
-    """Refuse labels that are missing, of several kinds, or of none that can be told apart.
+    """Refuse labels that are missing, of several kinds, or neither numbers nor strings.
 
-    Parameters
-    ----------
-    values : array-like
-        None is left to the caller.
-    name : str, default="y"
-        Of the argument, for messages.
-
-    Returns
-    -------
-    labels : ndarray
-        Of one dimension or more: scikit-learn's own check says what it thinks of that.
+    Returns an array of one dimension or more (scikit-learn checks that), where numbers that came as
+    objects are numbers. None is left to the caller.
     """
     if values is None:
         return None
     if issparse(values):
         raise ValueError(f"{name} is a sparse matrix. Expected one label per row. Pass an array.")
     labels = _to_array(values, name)
+    kind = labels.dtype.kind
     if labels.ndim == 0:
         raise ValueError(f"{name} is a single value. Expected one label per row. Pass a list.")
-    if labels.dtype.kind == "c":
+    if kind in "cV":
+        what = "complex numbers" if kind == "c" else "records"
         raise ValueError(
-            f"Complex data not supported: {name} holds complex numbers. Expected one label per "
-            "row: numbers or strings. Convert them."
+            f"{'Complex data not supported: ' * (kind == 'c')}{name} holds {what}. Expected one "
+            "label per row: numbers or strings. Convert them."
         )
-    if labels.dtype.kind == "V":
+    is_missing = np.vectorize(_is_missing, [bool]) if kind == "O" else np.isnan
+    if kind in "OfmM" and (gaps := is_missing(labels).ravel()).any():
         raise ValueError(
-            f"{name} holds records. Expected one label per row: numbers or strings. Pass one field."
+            f"{name} has a missing label, first in row {int(gaps.argmax())}. Input {name} contains "
+            "NaN or None. Leave such rows out, or name a class for them."
         )
-    if labels.dtype.kind in "fmM" and (gaps := np.isnan(labels).ravel()).any():
-        raise ValueError(_missing(name, int(gaps.argmax())))
-    return _labels_of_objects(labels, name) if labels.dtype == object else labels
+    return _labels_of_objects(labels, name) if kind == "O" else labels
+
+
+def _labels_of_objects(labels: Array, name: str) -> Array:
+    """Labels that came as objects: strings stay, numbers become numbers."""
+    values = labels.ravel().tolist()
+    kinds = {_kind_of_label(value): value for value in values}
+    if len(kinds) > 1:
+        (first, one), (second, other) = list(kinds.items())[:2]
+        raise ValueError(
+            f"{name} holds labels of several kinds: {_short(one)} ({first}) and {_short(other)} "
+            f"({second}). Expected one kind. Convert them, to strings say."
+        )
+    kind = next(iter(kinds), "string")
+    if kind not in ("number", "string"):
+        raise TypeError(
+            f"{name} holds labels of the type {kind}: {_short(values[0])}. Expected numbers or "
+            "strings. Convert them, to strings say."
+        )
+    return np.array(values).reshape(labels.shape) if kind == "number" else labels
+
+
+def _kind_of_label(value: Any) -> str:
+    if isinstance(value, str):
+        return "string"
+    return "number" if isinstance(value, Real | np.bool_) else type(value).__name__
 
 
 # ----------------------------------------------------------------------------------- numbers
@@ -137,7 +125,11 @@ def _to_array(values: Any, name: str) -> Array:
             f"{name} is a masked array with masked values. Expected a value in every place. Fill "
             f"them first, with {name}.filled(...), or leave their rows out."
         )
-    if isinstance(values, dict | set | frozenset | str | bytes) or _is_used_up(values):
+    # a generator or a file can be read only once
+    once = isinstance(values, Iterable) and not hasattr(values, "__len__")
+    if isinstance(values, dict | set | frozenset | str | bytes) or (
+        once and not hasattr(values, "__array__")
+    ):
         raise ValueError(
             f"{name} is of the type {type(values).__name__}. Expected an array, a data frame or a "
             "list of rows. Convert it first."
@@ -151,12 +143,6 @@ def _to_array(values: Any, name: str) -> Array:
         ) from error
 
 
-def _is_used_up(values: Any) -> bool:
-    """Whether values can be gone through but once: a generator, a file."""
-    known = hasattr(values, "__len__") or hasattr(values, "__array__")
-    return isinstance(values, Iterable) and not known
-
-
 def _refuse_other_kinds(array: Array, name: str) -> Array:
     kind = array.dtype.kind
     if kind in KINDS:
@@ -167,7 +153,7 @@ def _refuse_other_kinds(array: Array, name: str) -> Array:
     if kind == "c":
         raise ValueError(
             f"Complex data not supported: {name} holds complex numbers. Expected real ones. Pass "
-            "real and imaginary parts as features of their own."
+            "real and imaginary parts as separate features."
         )
     if kind == "O":
         _refuse_other_objects(array, name)
@@ -179,7 +165,7 @@ def _refuse_other_kinds(array: Array, name: str) -> Array:
 
 def _refuse_other_objects(array: Array, name: str) -> None:
     """Refuse an array of objects if one is not a number; numbers that are not finite stay."""
-    for place, value in zip(np.ndindex(array.shape), array.flat, strict=True):
+    for place, value in np.ndenumerate(array):
         if isinstance(value, Real | Decimal | np.bool_):
             continue
         where = f"{name}[{', '.join(map(str, place))}]" if place else name
@@ -194,80 +180,27 @@ def _refuse_other_objects(array: Array, name: str) -> None:
         )
 
 
-def _is_pandas(values: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(values, pandas.DataFrame)
-
-
 def _numbers_of_frame(frame: Any, name: str) -> Any:
-    """Return a frame whose columns all hold numbers, those of pandas' own kinds as NumPy's."""
+    """Return a frame whose columns all hold numbers, those of pandas' own types as float64."""
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(
             f"{name} has two columns with the name {twice!r}. Expected a name for each column. "
             "Rename or drop one of them."
         )
-    converted = {}
+    own_types = []
     for column, dtype in frame.dtypes.items():
-        kind = getattr(dtype, "kind", "O")
-        if isinstance(dtype, np.dtype) and kind in NUMERIC:
-            continue
         what = f"column {column!r} of {name}"
-        if not isinstance(dtype, np.dtype) and kind in NUMERIC and str(dtype) != "category":
-            converted[column] = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
-            continue
-        _refuse_other_kinds(np.asarray(frame[column]), what)
         if str(dtype) == "category":
             raise ValueError(
-                f"{what} holds categories. Expected numbers. Encode them first, one column per "
-                "category say."
+                f"{what} holds categories. Expected numbers. Encode them first, for example as one "
+                "column per category."
             )
-    if not converted:
-        return frame
-    frame = frame.copy(deep=False)
-    for column, values in converted.items():
-        frame[column] = values
-    return frame
-
-
-# ------------------------------------------------------------------------------------ labels
-
-
-def _labels_of_objects(labels: Array, name: str) -> Array:
-    """Labels that came as objects: strings stay, numbers become numbers."""
-    values = labels.ravel().tolist()
-    for row, value in enumerate(values):
-        if _is_missing(value):
-            raise ValueError(_missing(name, row))
-    kinds = {_kind_of_label(value): value for value in values}
-    if len(kinds) > 1:
-        (first, one), (second, other) = list(kinds.items())[:2]
-        raise ValueError(
-            f"{name} holds labels of several kinds: {_short(one)} ({first}) and {_short(other)} "
-            f"({second}). Expected one kind. Convert them, to strings say."
-        )
-    kind = next(iter(kinds), "string")
-    if kind == "number":
-        return np.array(values).reshape(labels.shape)
-    if kind == "string":
-        return labels
-    raise TypeError(
-        f"{name} holds labels of the type {kind}: {_short(values[0])}. Expected numbers or "
-        "strings. Convert them, to strings say."
-    )
-
-
-def _kind_of_label(value: Any) -> str:
-    if isinstance(value, str):
-        return "string"
-    return "number" if isinstance(value, Real | np.bool_) else type(value).__name__
-
-
-def _missing(name: str, row: int) -> str:
-    return (
-        f"{name} has a missing label, first in row {row}. Input {name} contains NaN or None. Leave "
-        "such rows out, or name a class for them."
-    )
+        if getattr(dtype, "kind", "O") not in "fiub":
+            _refuse_other_kinds(np.asarray(frame[column]), what)
+        elif not isinstance(dtype, np.dtype):
+            own_types.append(column)
+    return frame.astype(dict.fromkeys(own_types, np.float64)) if own_types else frame
 
 
 def _is_missing(value: Any) -> bool:
@@ -315,7 +248,7 @@ def times_powers(X: Array, exponent: NDArray[np.int64]) -> Array:
 
 
 def near_one(X: Array) -> Array:
-    """Rows, those times a power of two whose squares overflow or vanish."""
+    """Rows, multiplied by a power of two where their squares would overflow or vanish."""
     found = exponents(X)
     bad = unsafe(found, X.dtype)
     return times_powers(X, np.where(bad, -found, 0)) if bad.any() else X

@@ -1,13 +1,13 @@
-"""How our numba code is compiled: one place for its options.
+"""Options for compiling with numba, in one place.
 
-Whatever may round in more than one way must be compiled once. numba links a copy of every callee
+Code that may round in more than one way must be compiled once. numba links a copy of every callee
 into its caller's library and optimises it there. Where such a copy is not inlined, the running
 process takes the first copy it has loaded, and which one that is depends on what was compiled and
 what was read from numba's cache. With sums that may be reordered or contracted, the copies need
 not round alike: the first fit on a machine would differ from the second, in its last bits. So a
 function that may round in more than one way is either a `kernel`, called from Python alone, or
-`inlined` into those that call it. What only moves and compares numbers is exact, and may be called
-by anything.
+`inlined` into those that call it. Code that only moves and compares numbers is exact, and may be
+called by anything.
 """
 
 from __future__ import annotations
@@ -39,12 +39,9 @@ def kernel(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any], 
 
     Compiled code may call it only if it is exact.
     """
+    fastmath = set(rounding) if rounding else False
     compiled: Callable[[Any], Any] = njit(
-        nogil=True,
-        cache=True,
-        error_model="numpy",
-        fastmath=set(rounding) if rounding else False,
-        **options,
+        nogil=True, cache=True, error_model="numpy", fastmath=fastmath, **options
     )
     return compiled
 
@@ -70,7 +67,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-class _Progress(event.Listener):
+class _Announcer(event.Listener):
     """Says which kernels are compiled: in a terminal one by one, on one line."""
 
     def __init__(self, what: str) -> None:
@@ -83,9 +80,8 @@ class _Progress(event.Listener):
             return
         if self.n_compiled == 0:
             self.start = time.perf_counter()
-            logger.warning(
-                "dbdl: compiling its kernels %s, once; later fits start at once", self.what
-            )
+            said = "dbdl: compiling kernels %s; this happens once, later fits start at once"
+            logger.warning(said, self.what)
         self.n_compiled += 1
         if self.terminal:
             name = f"{function.__module__.removeprefix('dbdl.')}.{function.__name__}"
@@ -107,9 +103,9 @@ class _Progress(event.Listener):
 @contextmanager
 def announced(what: str) -> Iterator[None]:
     """Say what is compiled inside, if anything is."""
-    progress = _Progress(what)
+    announcer = _Announcer(what)
     try:
-        with event.install_listener("numba:compile", progress):
+        with event.install_listener("numba:compile", announcer):
             yield
     finally:
-        progress.close()
+        announcer.close()

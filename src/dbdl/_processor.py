@@ -1,4 +1,4 @@
-"""The kind of processor that we run on: everything that the last bits of a result depend on."""
+"""The kind of processor: everything that the last bits of a result depend on."""
 
 from __future__ import annotations
 
@@ -23,11 +23,5 @@ def processor_kind() -> str:
     kernels = {getattr(library, "architecture", None) or "" for library in blas_libraries()} - {""}
     vectors = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
-    return (
-        f"{compiled_for} (BLAS kernels: {_joined(sorted(kernels))}; "
-        f"NumPy's vectors: {_joined(vectors)}; {versions})"
-    )
-
-
-def _joined(names: list[str]) -> str:
-    return ", ".join(names) or "unknown"
+    blas, simd = (", ".join(names) or "unknown" for names in (sorted(kernels), vectors))
+    return f"{compiled_for} (BLAS kernels: {blas}; NumPy's vectors: {simd}; {versions})"

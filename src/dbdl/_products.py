@@ -24,23 +24,15 @@ from dbdl._threads import held_blas
 
 Array = NDArray[Any]
 
-#: Rows multiplied together, and features summed together: so many numbers of four atoms stay in
-#: the first level cache, and those of the rows in the second.
+#: Rows multiplied together, and features summed together: this part of four atoms stays in the
+#: first level cache, and that of the rows in the second.
 ROWS, FEATURES = 32, 512
 
 
 def row_products(rows: Array, atoms: Array) -> Array:
-    """``rows @ atoms.T``, where each row has the same bits whatever rows are beside it.
+    """``rows @ atoms.T`` (n_rows, n_atoms), where each row has the same bits whatever is beside it.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        C-contiguous, float32 or float64, like ``atoms``.
-    atoms : ndarray of shape (n_atoms, n_features)
-
-    Returns
-    -------
-    products : ndarray of shape (n_rows, n_atoms)
+    Both are C-contiguous, and float32 or float64.
     """
     products = np.zeros((len(rows), len(atoms)), rows.dtype)
     _add_products(read_only(rows), read_only(atoms), products)
@@ -55,15 +47,7 @@ def row_squares(rows: Array) -> NDArray[np.float64]:
 
 
 def block_product(left: Array, right: Array, out: Array | None = None) -> Array:
-    """``left @ right`` by BLAS on one thread; the caller fixes the shapes.
-
-    Parameters
-    ----------
-    left : ndarray of shape (n_rows, n_inner)
-    right : ndarray of shape (n_inner, n_columns)
-    out : ndarray of shape (n_rows, n_columns), optional
-        Where to put the product.
-    """
+    """``left @ right`` by BLAS on one thread, into ``out`` if any; the caller fixes the shapes."""
     with held_blas():
         product: Array = np.matmul(left, right, out=out)
     return product

@@ -1,7 +1,7 @@
-"""Running compiled work on fixed blocks with our own threads.
+"""Compiled work on blocks of a fixed size, on our own threads.
 
 Multi-threaded BLAS rounds differently with another number of threads, so every product is cut
-into blocks of a fixed size, BLAS is held at one thread, and the blocks run on a pool of ours.
+into blocks of a fixed size, BLAS is held at one thread, and the blocks run on our own pool.
 The result then has the same bits for any number of threads (`dbdl._products`).
 """
 
@@ -30,7 +30,7 @@ _threads_found: list[int] | None = None  # of each BLAS library, while it is hel
 
 
 def _begin_anew() -> None:
-    """Forget, in a child process, threads that did not come along and what they held.
+    """Forget, in a child process, the parent's threads, which a fork does not copy.
 
     The numbers of threads that BLAS had are kept: they are restored by the child's last holder.
     """
@@ -60,26 +60,23 @@ def _set_threads(library: Any, n_threads: int) -> None:
 
     From version 3.8 on threadpoolctl silently ignores all threads but the first that set a number.
     """
-    give_up_control = getattr(library, "clear_controlling_thread", None)
-    if give_up_control is not None:
-        give_up_control(force=True)
+    give_up_control = getattr(library, "clear_controlling_thread", lambda force: None)
+    give_up_control(force=True)
     library.set_num_threads(n_threads)
-    if give_up_control is not None:
-        give_up_control(force=True)
+    give_up_control(force=True)
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS at one thread; the last holder to leave restores what the first one found.
 
-    The number of threads is process-wide. So a fit holds it from its beginning to its end, by
-    count, and whatever is fitted beside it: its bits depend on nothing else that the process does.
-    Where somebody else has raised the number meanwhile, the next holder lowers it again.
+    The number of threads is process-wide. So holders are counted, and a fit holds it from its
+    beginning to its end: its bits depend on nothing else that the process does. Where somebody else
+    has raised the number meanwhile, the next holder lowers it again.
     """
     global _holders, _threads_found
     shared = [library for library in blas_libraries() if not _is_per_thread(library)]
-    own = [library for library in blas_libraries() if _is_per_thread(library)]
-    own_found = [library.num_threads for library in own]
+    own = {lib: lib.num_threads for lib in blas_libraries() if _is_per_thread(lib)}
     with _lock:
         if _threads_found is None:
             _threads_found = [library.num_threads for library in shared]
@@ -90,7 +87,7 @@ def single_threaded_blas() -> Iterator[None]:
     try:
         yield
     finally:
-        for library, n_threads in zip(own, own_found, strict=True):
+        for library, n_threads in own.items():
             _set_threads(library, n_threads)
         with _lock:
             _holders -= 1
@@ -101,9 +98,9 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def held_blas() -> AbstractContextManager[None]:
-    """Hold BLAS at one thread, at no cost where somebody holds it already.
+    """Hold BLAS at one thread, at no cost where it is held already.
 
-    For blocks of work: looking at the number of threads each time lets other threads go first.
+    For blocks of work: reading the number of threads each time would let other threads go first.
     """
     if _holders > 0 and not any(map(_is_per_thread, blas_libraries())):
         return nullcontext()
@@ -114,8 +111,8 @@ def held_blas() -> AbstractContextManager[None]:
 def _pool(n_threads: int) -> Iterator[ThreadPoolExecutor]:
     """Lend a pool of ``n_threads``: an idle one, or a new one where all are lent.
 
-    Starting threads takes as long as a small block. One pool for all would not do: work that
-    waits for work of its own, or two fits at once, could take up each other's threads.
+    Starting threads takes as long as a small block. One pool for all would not do: nested work, or
+    two fits at once, could take up each other's threads.
     """
     with _lock:
         idle = _idle_pools[n_threads]

@@ -25,7 +25,7 @@ Key = tuple[int, int]
 
 
 class Site(IntEnum):
-    """What a draw is for: the high half of the last word of the address."""
+    """Purpose of a draw: the high half of the last word of the address."""
 
     START_ATOM = 1
     ATOM = 2
@@ -47,7 +47,7 @@ _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = 0x9E3779B9
 _WEYL_1 = 0xBB67AE85
 _32 = np.uint64(32)
-# Of type int64, as attempts that are counted: for a plain 0 functions would be compiled once more.
+# Of type int64, like counted attempts: for a plain 0, functions would be compiled once more.
 _FIRST, _SECOND = np.int64(0), np.int64(1)
 _KEY_0 = tuple(np.uint32(i * _WEYL_0 & 0xFFFFFFFF) for i in range(10))
 _KEY_1 = tuple(np.uint32(i * _WEYL_1 & 0xFFFFFFFF) for i in range(10))
@@ -74,12 +74,8 @@ def _round(x0, x1, x2, x3, k0, k1):
 @inlined()
 def philox(key, c0, c1, c2, c3):
     """Four random 32-bit words for one address."""
-    k0 = np.uint32(key[0])
-    k1 = np.uint32(key[1])
-    x0 = np.uint32(c0)
-    x1 = np.uint32(c1)
-    x2 = np.uint32(c2)
-    x3 = np.uint32(c3)
+    k0, k1 = np.uint32(key[0]), np.uint32(key[1])
+    x0, x1, x2, x3 = np.uint32(c0), np.uint32(c1), np.uint32(c2), np.uint32(c3)
     # Ten rounds written out: around such lines LLVM makes vector code, around a loop it does not.
     x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[0], k1 + _KEY_1[0])
     x0, x1, x2, x3 = _round(x0, x1, x2, x3, k0 + _KEY_0[1], k1 + _KEY_1[1])
@@ -158,44 +154,14 @@ def _cos_sin_of_turns(u):
     quarter = np.int64(4.0 * u + 0.5)
     x = (4.0 * u - quarter) * (0.5 * math.pi)
     z = x * x
-    sin = x + x * z * (
-        -1.66666666666666324348e-01
-        + z
-        * (
-            8.33333333332248946124e-03
-            + z
-            * (
-                -1.98412698298579493134e-04
-                + z
-                * (
-                    2.75573137070700676789e-06
-                    + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)
-                )
-            )
-        )
-    )
-    cos = (
-        1.0
-        - 0.5 * z
-        + z
-        * z
-        * (
-            4.16666666666666019037e-02
-            + z
-            * (
-                -1.38888888888741095749e-03
-                + z
-                * (
-                    2.48015872894767294178e-05
-                    + z
-                    * (
-                        -2.75573143513906633035e-07
-                        + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)
-                    )
-                )
-            )
-        )
-    )
+    sin = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10
+    sin = -1.98412698298579493134e-04 + z * (2.75573137070700676789e-06 + z * sin)
+    sin = -1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * sin)
+    sin = x + x * z * sin
+    cos = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11
+    cos = 2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * cos)
+    cos = 4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * cos)
+    cos = 1.0 - 0.5 * z + z * z * cos
     swap = (quarter & 1) != 0
     first = sin if swap else cos
     second = cos if swap else sin
@@ -248,8 +214,7 @@ def fill_normals(key, site, births, sweep, first_feature, out):
     """
     n_atoms, n_columns = out.shape
     n_pairs = (n_columns + 1) // 2
-    first = np.empty(n_pairs)
-    second = np.empty(n_pairs)
+    first, second = np.empty(n_pairs), np.empty(n_pairs)
     for k in range(n_atoms):
         for pair in range(n_pairs):
             first[pair], second[pair] = two_normals(
@@ -278,8 +243,8 @@ def _quartered_uniform(key, site, place, birth, sweep):
 def quartered_uniform(key, site, place, birth, sweep):
     """One uniform in (0, 1) whose first word is one of the four that four places share.
 
-    The first word says nearly all, so bounds for four places cost one call of Philox
-    (`fill_logit_bounds`); the second is drawn where more must be known.
+    The first word holds the leading bits, so bounds for four places cost one call of Philox
+    (`fill_logit_bounds`); the second is drawn only where more bits are needed.
     """
     return _quartered_uniform(key, site, place, birth, sweep)
 
@@ -324,12 +289,7 @@ Numbers = NDArray[np.int64] | int
 
 
 def log_gammas(
-    key: Key,
-    site: int,
-    places: Numbers,
-    births: Numbers,
-    sweep: int,
-    shapes: NDArray[Any],
+    key: Key, site: int, places: Numbers, births: Numbers, sweep: int, shapes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return logarithms of Gamma(shapes, 1) variates, addressed by place and birth.
 
@@ -344,9 +304,8 @@ def log_gammas(
     while len(left := np.flatnonzero(~accepted)):
         attempt += 1
         again, fine = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
-        _try_log_gammas(
-            key, int(site), places[left], births[left], sweep, flat[left], attempt, again, fine
-        )
+        at = places[left], births[left], sweep, flat[left]
+        _try_log_gammas(key, int(site), *at, attempt, again, fine)
         out[left], accepted[left] = again, fine
     return out.reshape(shapes.shape)
 
@@ -361,12 +320,7 @@ def gammas(
 
 
 def logit_betas(
-    key: Key,
-    places: Numbers,
-    births: Numbers,
-    sweep: int,
-    a: NDArray[Any],
-    b: NDArray[Any],
+    key: Key, places: Numbers, births: Numbers, sweep: int, a: NDArray[Any], b: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return logit Beta(a, b) variates, addressed by place and birth.
 
@@ -379,11 +333,7 @@ def logit_betas(
 
 
 def uniforms(
-    key: Key,
-    site: int,
-    places: Numbers,
-    births: Numbers,
-    sweep: int = 0,
+    key: Key, site: int, places: Numbers, births: Numbers, sweep: int = 0
 ) -> NDArray[np.float64]:
     """Return uniforms for places and births, of which one may be a number."""
     places, births = np.broadcast_arrays(places, births)

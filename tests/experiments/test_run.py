@@ -275,7 +275,7 @@ def text_of(**accuracies):
 def test_a_table_of_two_splits_has_differences_without_p_values_and_says_why():
     text = text_of(DBDL=[98, 98.5], ridge=[93, 93.4])
     assert "-5.05 |" in text and "(p " not in text
-    assert "No p-values: 2 splits are too few, 5 are the least." in text
+    assert "No p-values: 2 splits, where at least 5 are needed." in text
     five = text_of(DBDL=[98, 98.5, 98, 98.2, 98.1], ridge=[93, 93.4, 93, 93.3, 93.1])
     assert "(p " in five and "No p-values" not in five
 

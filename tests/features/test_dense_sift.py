@@ -78,12 +78,12 @@ def test_agrees_with_opencv_on_every_patch_with_contrast_of_real_scenes(data_dir
         np.testing.assert_allclose(cut, expected[kept], atol=OPENCV_TOLERANCE)
 
 
-def test_the_numbers_are_those_of_version_one():
+def test_the_numbers_are_those_of_version_two():
     # If this fails on purpose, raise VERSION in dense_sift.py: it is a part of the cache's key.
     r, c = np.mgrid[:24, :26]
     values = dense_sift(0.5 + 0.4 * np.sin(r / 3) * np.cos(c / 5)).values
     np.testing.assert_allclose(values[2, 40:48], GOLDEN, atol=1e-5)
-    assert VERSION == 1
+    assert VERSION == 2
 
 
 def test_descriptors_have_unit_norm_and_flat_patches_are_zero():

@@ -1,4 +1,4 @@
-"""How the rows of a data set become rows to learn from and rows to test on.
+"""Splits of a data set into rows to learn from and rows to test on.
 
 Every method sees the same splits: a split is drawn from a seed that is made of names.
 """
@@ -14,39 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
 
-Rows = NDArray[np.int64]
-
 
 class Split(NamedTuple):
     """Row numbers, ascending."""
 
-    train: Rows
-    test: Rows
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way to split; exactly one of the first four is set.
+    """A way to split; exactly one of the first four is set."""
 
-    Attributes
-    ----------
-    per_class : float, optional
-        Rows of each class to learn from, drawn at random: a share below 1, or a number.
-    folds : int, optional
-        Stratified folds of a cross-validation; each is a split.
-    leave_one_out : bool
-        Each row (or group, where the data set has groups) is a split.
-    own : bool
-        The split that the data set came with.
-    n_splits : int
-        Random splits, for ``per_class``.
-    """
-
+    #: Rows of each class to learn from, drawn at random: a share below 1, or a number.
     per_class: float | None = None
-    folds: int | None = None
-    leave_one_out: bool = False
-    own: bool = False
-    n_splits: int = 10
+    folds: int | None = None  #: Stratified folds of a cross-validation; each is a split.
+    leave_one_out: bool = False  #: Each row, or group where the data set has groups, is a split.
+    own: bool = False  #: The split that the data set came with.
+    n_splits: int = 10  #: Random splits, for ``per_class``.
 
     def __post_init__(self) -> None:
         ways = [self.per_class is not None, self.folds is not None, self.leave_one_out, self.own]

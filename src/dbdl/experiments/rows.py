@@ -1,4 +1,4 @@
-"""From a data set to the rows that an experiment splits, for every method the same."""
+"""From a data set to the rows that an experiment splits, the same for every method."""
 
 from __future__ import annotations
 
@@ -10,29 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrays import unit_rows
 from dbdl.datasets import DataError, Dataset
-from dbdl.estimators._rows import unit_rows
 from dbdl.experiments.protocol import Split
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows of a data set as an experiment needs them.
+    """Rows of a data set as an experiment needs them."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    groups : ndarray of shape (n_samples,), optional
-        Rows that must not be split between learning and testing.
-    own : Split, optional
-        The split that the data set came with.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    groups: NDArray[Any] | None = None
-    own: Split | None = None
+    X: NDArray[Any]  #: Of shape (n_samples, n_features).
+    y: NDArray[Any]  #: Of shape (n_samples,).
+    groups: NDArray[Any] | None = None  #: Rows of one group stay on one side of a split.
+    own: Split | None = None  #: The split that the data set came with.
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,9 +1,9 @@
-"""Walk the cells of a table, each a method on a split, and keep what was measured.
+"""Walk the cells of a table, each a method on a split, and keep the results.
 
-A cell is written as one line of JSON when it is finished, with what it was run on. A run that was
-killed is started again with the same file: cells that are there are not run again, a line that
-was cut off is dropped, and a cell that failed is tried again, as is one of other data or with other
-effort (``quick``). The rows do not depend on the order in which cells finish.
+A finished cell is written as one line of JSON, with the data and the machine it was run on. A run
+that was killed is started again with the same file: cells that are there are not run again, a line
+that was cut off is dropped, and a cell that failed is tried again, as is one of other data or with
+other effort (``quick``). The records do not depend on the order in which cells finish.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 
+import dbdl
 from dbdl.experiments.measure import Part, choose_settings, common_settings, measure
 from dbdl.experiments.protocol import Split, seed_of
 from dbdl.experiments.rows import LabelledRows
@@ -29,7 +30,10 @@ from dbdl.experiments.warm import warm_up_once
 from dbdl.registry import Method, methods
 
 Record = dict[str, Any]
-Key = tuple[str, str, str, str, int]
+CellKey = tuple[Any, ...]
+
+#: Fields of a record that tell cells apart; the settings belong to them.
+KEY_FIELDS = ("table", "column", "method", "settings", "split")
 
 
 class Cell(NamedTuple):
@@ -42,10 +46,15 @@ class Cell(NamedTuple):
     split: Split
 
     @property
-    def key(self) -> Key:
-        """What tells cells apart; the settings belong to it."""
+    def key(self) -> CellKey:
+        """Values of `KEY_FIELDS`."""
         settings = json.dumps(dict(self.entry.settings), sort_keys=True, default=str)
         return self.table, self.column, self.entry.method, settings, self.number
+
+    @property
+    def seed(self) -> int:
+        """Seed of the method on this split."""
+        return seed_of(self.table, self.column, self.number)
 
 
 def cells(
@@ -55,9 +64,7 @@ def cells(
     for column, protocol in table.columns.items():
         seed = seed_of(table.name, column)
         parts = protocol.splits(data.y, seed, groups=data.groups, own=data.own)
-        for number, split in enumerate(parts):
-            if n_splits is not None and number >= n_splits:
-                break
+        for number, split in enumerate(islice(parts, n_splits)):
             for entry in table.entries:
                 if not only or entry.method in only:
                     yield Cell(table.name, column, entry, number, split)
@@ -76,24 +83,22 @@ def run_table(
     on_cell: Callable[[Record, int, int], None] | None = None,
     on_warm_up: Callable[[Sequence[str]], None] | None = None,
 ) -> list[Record]:
-    """Run what is missing of a table and return all its records.
+    """Run the missing cells of a table and return all its records.
 
     Parameters
     ----------
     table : Table
     data : LabelledRows
     results : Path, optional
-        File of records, one line of JSON each; made if it is absent, resumed if not. Without
-        one, nothing is kept.
+        File of records; made if it is absent, resumed if not. Without one, nothing is kept.
     only : sequence of str
         Names of methods; all by default.
     n_splits : int, optional
         Splits of each column at most.
     quick : bool
-        Choose nothing, in no method: fixed settings where the table gives none
-        (see `dbdl.experiments.spec.nothing_chosen`).
+        Fixed settings where the table gives none (`dbdl.experiments.spec.nothing_chosen`).
     n_workers : int
-        Cells that run at the same time, in processes of their own.
+        Cells that run at the same time, in separate processes.
     n_threads : int
         Threads of each cell, where its method has threads.
     on_cell : callable, optional
@@ -104,14 +109,17 @@ def run_table(
     if quick:
         table = nothing_chosen(table, data.X.shape[1])
     wanted = list(cells(table, data, only, n_splits))
-    before = [] if results is None else read_records(results)
     origin = {"data": data.fingerprint, "quick": quick}
-    found = {record_key(r): r for r in before if {**origin, **r}.items() >= origin.items()}
-    done = {c.key: found[c.key] for c in wanted if "failure" not in found.get(c.key, _MISSING)}
+    found = {
+        record_key(record): record
+        for record in ([] if results is None else read_records(results))
+        if "failure" not in record and {**origin, **record}.items() >= origin.items()
+    }
+    done = {cell.key: found[cell.key] for cell in wanted if cell.key in found}
     missing = [cell for cell in wanted if cell.key not in done]
     if on_warm_up is not None and missing:
         on_warm_up(list(dict.fromkeys(cell.entry.method for cell in missing)))
-    for cell in missing:  # here too where workers do the cells: what is compiled lies in a cache
+    for cell in missing:  # here too where workers run the cells: compiled code lies in a cache
         warm_up_cell(cell, data, n_threads)
     finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
         delayed(run_cell)(cell, data, quick, n_threads) for cell in missing
@@ -125,36 +133,27 @@ def run_table(
     return [done[cell.key] for cell in wanted]
 
 
-_MISSING: Record = {"failure": "not run"}
-
-
 def warm_up_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> None:
-    """Compile what a cell needs, where this process has not done so."""
+    """Compile the kernels that a cell needs, where this process has not done so."""
     method = methods()[cell.entry.method]
     given = {**common_settings(method, 0, n_threads), **cell.entry.settings}
     warm_up_once(method, given, data.X)
 
 
 def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int = -1) -> Record:
-    """Run one cell; a failure is a record too. What it needs is compiled before its clock."""
-    table, column, name, settings, number = cell.key
+    """Run one cell, its kernels compiled before its clock starts; a failure is a record too."""
     record: Record = {
-        "table": table,
-        "column": column,
-        "method": name,
-        "settings": settings,
-        "split": number,
+        **dict(zip(KEY_FIELDS, cell.key, strict=True)),
         "data": data.fingerprint,
         "quick": quick,
-        "n_train": len(cell.split[0]),
-        "n_test": len(cell.split[1]),
+        "n_train": len(cell.split.train),
+        "n_test": len(cell.split.test),
         **machine(),
     }
     warm_up_cell(cell, data, n_threads)  # a worker's process is not the one that began
     try:
         method, given, train, test = _set_up(cell, data, n_threads)
-        seed = seed_of(table, column, number)
-        chosen = {} if quick else choose_settings(method, given, train, seed)
+        chosen = {} if quick else choose_settings(method, given, train, cell.seed)
         record["chosen"] = chosen
         return {**record, **measure(method, {**given, **chosen}, train, test)}
     except Exception as error:  # a table shows what failed
@@ -172,37 +171,30 @@ def _set_up(
 ) -> tuple[Method, dict[str, Any], Part, Part]:
     method = methods()[cell.entry.method]
     train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
-    seed = seed_of(cell.table, cell.column, cell.number)
-    given = {**common_settings(method, seed, n_threads), **cell.entry.settings}
+    given = {**common_settings(method, cell.seed, n_threads), **cell.entry.settings}
     return method, given, train, test
 
 
-def record_key(record: Record) -> Key:
+def record_key(record: Record) -> CellKey:
     """Key of the cell that a record belongs to."""
-    return (
-        record["table"],
-        record["column"],
-        record["method"],
-        record["settings"],
-        record["split"],
-    )
+    return tuple(record[name] for name in KEY_FIELDS)
 
 
 def append_record(results: Path, record: Record) -> None:
-    """Append one line and see to it that it is on the disk; a line cut off before is ended."""
+    """Append one line and bring it to the disk; a line before it that was cut off is ended."""
     results.parent.mkdir(parents=True, exist_ok=True)
     with results.open("ab+") as file:
         if file.tell() > 0:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")
-        file.write(json.dumps(record, default=_plain).encode() + b"\n")
+        file.write(json.dumps(record, default=np.generic.item).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_records(results: Path) -> Iterator[Record]:
-    """Yield the records of a file; lines that were cut off are passed over."""
+    """Yield the records of a file; lines that were cut off are skipped."""
     if not results.exists():
         return
     for line in results.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -210,7 +202,7 @@ def read_records(results: Path) -> Iterator[Record]:
             record = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if isinstance(record, Mapping) and {"table", "column", "method", "split"} <= set(record):
+        if isinstance(record, Mapping) and set(KEY_FIELDS) <= set(record):
             yield dict(record)
 
 
@@ -220,35 +212,21 @@ def latest(records: Iterable[Record]) -> list[Record]:
     Cells of other tables, data or effort (``quick``) in the same file are left out.
     """
     records = list(records)
-    if not records:
-        return []
-    run = _run_of(records[-1])
-    return list({record_key(r): r for r in records if _run_of(r) == run}.values())
 
+    def run_of(record: Record) -> CellKey:
+        return record["table"], record.get("data"), record.get("quick")
 
-def _run_of(record: Record) -> tuple[Any, ...]:
-    return record["table"], record.get("data"), record.get("quick")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+    last = [r for r in records if run_of(r) == run_of(records[-1])]
+    return list({record_key(record): record for record in last}.values())
 
 
 @cache
 def machine() -> dict[str, str]:
-    """Say what a record was measured on."""
-    packages = ("dbdl", "numpy", "scipy", "scikit-learn", "numba")
+    """Say on which machine and with which versions a record was measured."""
+    packages = ("numpy", "scipy", "scikit-learn", "numba")
+    versions = (f"{name} {version(name)}" for name in packages)
     return {
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": sys.version.split()[0],
-        "versions": ", ".join(f"{name} {_version(name)}" for name in packages),
+        "python": platform.python_version(),
+        "versions": ", ".join((f"dbdl {dbdl.__version__}", *versions)),
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

@@ -1,12 +1,13 @@
 """Accuracy against the size of the dictionary (paper, figure 2).
 
-The other settings stay at their defaults, 30 non-zeros for faces as the LC-KSVD authors have it,
-while the number of atoms per class grows.
+The other settings stay at their defaults, 30 non-zeros for faces as in the LC-KSVD
+paper, while the number of atoms per class grows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,23 +22,15 @@ METHODS = ("K-SVD", "D-KSVD", "LC-KSVD1")
 
 
 class SizeCurve(NamedTuple):
-    """One method's line.
-
-    Attributes
-    ----------
-    method : str
-    n_atoms : list of int
-    accuracy : list of list of float
-        In %, one list a size, over the splits.
-    """
+    """One method's line."""
 
     method: str
     n_atoms: list[int]
-    accuracy: list[list[float]]
+    accuracy: list[list[float]]  #: In %, for each size one list over the splits.
 
     @property
     def mean(self) -> list[float]:
-        """Mean over the splits, one a size."""
+        """Mean over the splits, for each size."""
         return [float(np.mean(values)) for values in self.accuracy]
 
 
@@ -59,43 +52,25 @@ def accuracy_by_size(
 ) -> list[SizeCurve]:
     """Fit each method at each size on each split.
 
-    Parameters
-    ----------
-    data : LabelledRows
-    splits : sequence of Split
-    only : sequence of str
-        Names of methods that have ``n_atoms_per_class``.
-    n_sizes : int
-        Sizes up to the training rows of the smallest class, evenly spread.
-    seed : int
-    n_threads : int
-    on_fit : callable, optional
-        Called with the number of fits done and in all, and what was found.
-
-    Returns
-    -------
-    curves : list of SizeCurve
+    The methods named in ``only`` have a parameter ``n_atoms_per_class``. Sizes are evenly spread up
+    to the training rows of the smallest class. ``on_fit`` is called with the number of fits done
+    and in all, and the accuracy found, in words.
     """
     smallest = min(np.unique(data.y[s.train], return_counts=True)[1].min() for s in splits)
     sizes = sizes_that_fit(int(smallest), n_sizes)
     n_classes = len(np.unique(data.y))
     n_fits, n_done = len(only) * len(sizes) * len(splits), 0
-    curves = []
-    for name in only:
-        accuracy: list[list[float]] = []
-        for size in sizes:
-            accuracy.append([])
-            for train, test in splits:
-                method = methods()[name]
-                model = method(
-                    **common_settings(method, seed, n_threads),
-                    calibrate=False,
-                    n_atoms_per_class=size,
-                ).fit(data.X[train], data.y[train])
-                accuracy[-1].append(100 * float(model.score(data.X[test], data.y[test])))
-                n_done += 1
-                if on_fit is not None:
-                    found = f"{name}, {size} atoms per class: {accuracy[-1][-1]:.2f} %"
-                    on_fit(n_done, n_fits, found)
-        curves.append(SizeCurve(name, [n_classes * size for size in sizes], accuracy))
+    curves = [SizeCurve(name, [n_classes * size for size in sizes], []) for name in only]
+    for curve, size in product(curves, sizes):
+        method = methods()[curve.method]
+        settings = {**common_settings(method, seed, n_threads), "calibrate": False}
+        curve.accuracy.append([])
+        for train, test in splits:
+            model = method(**settings, n_atoms_per_class=size).fit(data.X[train], data.y[train])
+            accuracy = 100 * float(model.score(data.X[test], data.y[test]))
+            curve.accuracy[-1].append(accuracy)
+            n_done += 1
+            if on_fit is not None:
+                found = f"{curve.method}, {size} atoms per class: {accuracy:.2f} %"
+                on_fit(n_done, n_fits, found)
     return curves

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,86 +14,61 @@ from scipy.stats import t as student
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Entry, Table
 
-#: The method that the others are compared with, and what it is without learning.
+#: The method that the others are compared with, and the same without learning.
 OURS = "DBDL"
 UNLEARNED = "DBDL unlearned"
 #: Fewer splits than this have no p-value: the spread of their differences is a guess.
 LEAST_SPLITS = 5
-#: A difference with a larger p-value is not told apart from chance.
+#: A difference with a p-value of this or more may be chance.
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Line:
-    """One method in one column of a table; accuracies in %.
-
-    Attributes
-    ----------
-    method, column : str
-    n_splits : int
-    accuracy, spread : float
-        Mean and standard deviation over splits.
-    difference, p_value : float
-        Accuracy minus that of DBDL on the same splits, and how likely a difference as large is
-        by chance (see `paired_p_value`); NaN where it cannot be said, as with fewer than five
-        splits.
-    paper, paper_spread, paper_fit_seconds, paper_milliseconds : float
-        Printed in the paper; NaN where it has none.
-    log_loss, calibration_error, n_atoms, fit_seconds, query_milliseconds : float
-        Means; NaN where the method has none.
-    settings : str
-        What was chosen on training rows.
-    failure : str
-        Of the first cell that failed; empty if none did.
-    """
+    """One method in one column of a table; means over splits, NaN where there is nothing."""
 
     method: str
     column: str
     n_splits: int
-    accuracy: float
-    spread: float
-    difference: float
-    p_value: float
-    paper: float
+    accuracy: float  #: In %, as are all accuracies.
+    spread: float  #: Standard deviation over splits.
+    difference: float  #: Accuracy minus that of DBDL on the same splits.
+    p_value: float  #: How likely a difference as large is by chance, see `paired_p_value`.
+    paper: float  #: Accuracy that the paper prints.
     paper_spread: float
     paper_fit_seconds: float
     paper_milliseconds: float
     log_loss: float
-    calibration_error: float
+    calibration_error: float  #: In %.
     n_atoms: float
     fit_seconds: float
     query_milliseconds: float
-    settings: str
-    failure: str
+    settings: str  #: Those chosen on training rows.
+    failure: str  #: Of the first cell that failed; empty if none did.
 
 
 def summarise(table: Table, records: Iterable[Record]) -> list[Line]:
     """Return the lines of a table, best first within each column."""
-    records = list(records)
+    by_cell = defaultdict(list)
+    for record in records:
+        by_cell[record["column"], record["method"]].append(record)
     lines = []
     for number, column in enumerate(table.columns):
-        own = [record for record in records if record["column"] == column]
-        ours = _accuracies([record for record in own if record["method"] == OURS])
-        for entry in table.entries:
-            rows = [record for record in own if record["method"] == entry.method]
-            if rows:
-                lines.append(_line(entry, column, number, rows, ours))
-    order = {column: number for number, column in enumerate(table.columns)}
-    return sorted(lines, key=lambda r: (order[r.column], -np.nan_to_num(r.accuracy)))
+        ours = _accuracies(by_cell[column, OURS])
+        of_methods = ((entry, by_cell[column, entry.method]) for entry in table.entries)
+        found = [_line(entry, column, number, own, ours) for entry, own in of_methods if own]
+        lines += sorted(found, key=lambda line: -np.nan_to_num(line.accuracy))
+    return lines
 
 
 def _line(
-    entry: Entry,
-    column: str,
-    number: int,
-    rows: list[Record],
-    ours: dict[int, float],
+    entry: Entry, column: str, number: int, records: list[Record], ours: dict[int, float]
 ) -> Line:
-    accuracy = _accuracies(rows)
-    test_share = _mean(rows, "n_test") / _mean(rows, "n_train")
+    accuracy = _accuracies(records)
     values = np.array(list(accuracy.values()))
     paired = np.array([value - ours[split] for split, value in accuracy.items() if split in ours])
     compared = entry.method != OURS and len(paired) > 0
+    test_share = _mean(records, "n_test") / _mean(records, "n_train")
     return Line(
         method=entry.method,
         column=column,
@@ -101,18 +77,42 @@ def _line(
         spread=float(values.std(ddof=1)) if len(values) > 1 else np.nan,
         difference=float(paired.mean()) if compared else np.nan,
         p_value=paired_p_value(paired, test_share) if compared else np.nan,
-        paper=_at(entry.accuracy, number),
-        paper_spread=_at(entry.spread, number),
+        paper=dict(enumerate(entry.accuracy)).get(number, np.nan),
+        paper_spread=dict(enumerate(entry.spread)).get(number, np.nan),
         paper_fit_seconds=np.nan if entry.fit_seconds is None else entry.fit_seconds,
         paper_milliseconds=np.nan if entry.milliseconds is None else entry.milliseconds,
-        log_loss=_mean(rows, "log_loss"),
-        calibration_error=100 * _mean(rows, "calibration_error"),
-        n_atoms=_mean(rows, "n_atoms") or np.nan,
-        fit_seconds=_mean(rows, "fit_seconds"),
-        query_milliseconds=_mean(rows, "query_milliseconds"),
-        settings=_settings(rows),
-        failure=next((record["failure"] for record in rows if "failure" in record), ""),
+        log_loss=_mean(records, "log_loss"),
+        calibration_error=100 * _mean(records, "calibration_error"),
+        n_atoms=_mean(records, "n_atoms") or np.nan,
+        fit_seconds=_mean(records, "fit_seconds"),
+        query_milliseconds=_mean(records, "query_milliseconds"),
+        settings=_settings(records),
+        failure=next((record["failure"] for record in records if "failure" in record), ""),
     )
+
+
+def _accuracies(records: list[Record]) -> dict[int, float]:
+    """Return the accuracies in %, by split."""
+    return {r["split"]: 100 * r["accuracy"] for r in records if "accuracy" in r}
+
+
+def _mean(records: list[Record], name: str) -> float:
+    values = [record[name] for record in records if name in record]
+    return float(np.mean(values)) if values else np.nan
+
+
+def _settings(records: list[Record]) -> str:
+    """Name the settings chosen, over all splits; for DBDL the best coder in hindsight too."""
+
+    def names(field: str) -> str:
+        return ", ".join(sorted({record[field] for record in records if field in record}))
+
+    if coders := names("coder"):
+        accuracy = 100 * _mean(records, "best_accuracy")
+        return f"{coders} (in hindsight {names('best_coder')}: {accuracy:.2f})"
+    chosen = [record["chosen"] for record in records if record.get("chosen")]
+    values = {name: sorted({c[name] for c in chosen}) for name in (chosen[0] if chosen else ())}
+    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
 
 
 def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:
@@ -120,8 +120,7 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
 
     Random splits share rows, so their differences are not independent; the variance of the mean
     is raised by ``test_share``, the ratio of test to training rows (Nadeau and Bengio, 2003).
-    NaN where there are fewer than five splits, whose spread says too little, or the ratio is not
-    known.
+    NaN for fewer than five splits, whose spread says too little, or an unknown ratio.
     """
     n = len(differences)
     if n < LEAST_SPLITS or not np.isfinite(test_share):
@@ -133,12 +132,9 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
 
 
 def learning_in_words(lines: Sequence[Line]) -> str:
-    """Say what learning adds over the training rows that it starts from, or nothing if not known.
+    """Say what learning adds to the training rows that it starts from; empty if not known.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-        Of one column of a table.
+    The lines are those of one column of a table.
     """
     twin = next((line for line in lines if line.method == UNLEARNED), None)
     if twin is None or not np.isfinite(twin.difference):
@@ -159,16 +155,14 @@ def learning_in_words(lines: Sequence[Line]) -> str:
 def p_values_in_words(lines: Sequence[Line]) -> str:
     """Say why the differences in a column of a table have no p-values, where they have none."""
     compared = [line for line in lines if np.isfinite(line.difference)]
-    if not compared or any(np.isfinite(line.p_value) for line in compared):
+    n_splits = max((line.n_splits for line in compared), default=LEAST_SPLITS)
+    if n_splits >= LEAST_SPLITS or any(np.isfinite(line.p_value) for line in compared):
         return ""
-    n_splits = max(line.n_splits for line in compared)
-    if n_splits >= LEAST_SPLITS:
-        return ""
-    return f"No p-values: {_in_splits(n_splits)} are too few, {LEAST_SPLITS} are the least."
+    return f"No p-values: {_in_splits(n_splits)}, where at least {LEAST_SPLITS} are needed."
 
 
 def notes(column: str, lines: Sequence[Line]) -> list[str]:
-    """Return what a reader must know of a column of a table, in sentences."""
+    """Return notes for the reader of a column of a table, in sentences."""
     own = [line for line in lines if line.column == column]
     failed = any(line.failure and line.n_splits for line in own)
     stars = "* some splits failed and are not in the mean." if failed else ""
@@ -177,32 +171,6 @@ def notes(column: str, lines: Sequence[Line]) -> list[str]:
 
 def _in_splits(n: int) -> str:
     return f"{n} split{'s' * (n != 1)}"
-
-
-def _accuracies(rows: list[Record]) -> dict[int, float]:
-    return {row["split"]: 100 * row["accuracy"] for row in rows if "accuracy" in row}
-
-
-def _mean(rows: list[Record], name: str) -> float:
-    values = [row[name] for row in rows if name in row]
-    return float(np.mean(values)) if values else np.nan
-
-
-def _at(values: Sequence[float], number: int) -> float:
-    return float(values[number]) if number < len(values) else np.nan
-
-
-def _settings(rows: list[Record]) -> str:
-    """Name what was chosen, over all splits; for DBDL the best coder in hindsight too."""
-    coders = sorted({row["coder"] for row in rows if "coder" in row})
-    if coders:
-        best = ", ".join(sorted({row["best_coder"] for row in rows if "best_coder" in row}))
-        accuracy = 100 * _mean(rows, "best_accuracy")
-        return f"{', '.join(coders)} (in hindsight {best}: {accuracy:.2f})"
-    chosen = [row["chosen"] for row in rows if row.get("chosen")]
-    names = chosen[0] if chosen else ()
-    values = {name: sorted({c[name] for c in chosen}) for name in names}
-    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
 
 
 # --------------------------------------------------------------------------------------- printing
@@ -243,36 +211,46 @@ def _with_spread(value: float, spread: float) -> str:
     return _number(value, ".2f") + (f" ± {spread:.2f}" if np.isfinite(spread) else "")
 
 
+class Panel(NamedTuple):
+    """One column of a table as texts."""
+
+    title: str  #: The column's name and its number of splits.
+    headings: list[str]  #: Those of `HEADINGS` under which any line has a text.
+    cells: list[list[str]]  #: For each line its texts under these headings.
+    notes: list[str]
+
+
+def panels(table: Table, lines: Sequence[Line]) -> Iterator[Panel]:
+    """Yield the columns of a table that have lines."""
+    for column, protocol in table.columns.items():
+        own = [line for line in lines if line.column == column]
+        if not own:
+            continue
+        n_splits = max(line.n_splits for line in own)
+        # the name of a column of folds says how many there are
+        title = column if protocol.folds == n_splits else f"{column}, {_in_splits(n_splits)}"
+        rows = [text_cells(line) for line in own]
+        used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
+        cells = [[row[i] for i in used] for row in rows]
+        yield Panel(title, [HEADINGS[i] for i in used], cells, notes(column, own))
+
+
 def to_markdown(table: Table, lines: Sequence[Line]) -> str:
     """Return the table as Markdown; columns of which no line has anything are left out."""
     text = [f"### {table.title}", ""]
-    for column in table.columns:
-        own = [text_cells(line) for line in lines if line.column == column]
-        if not own:
-            continue
-        n_splits = max(line.n_splits for line in lines if line.column == column)
-        shown = [i for i in range(len(HEADINGS)) if any(cells[i] for cells in own)]
-        text += [f"{column}, {_in_splits(n_splits)}:", ""]
-        for cells in ([*HEADINGS], ["---"] * len(HEADINGS), *own):
-            text.append("| " + " | ".join(cells[i] for i in shown) + " |")
-        text += ["", *(f"{_escaped(note)}\n" for note in notes(column, lines))]
+    for panel in panels(table, lines):
+        text += [f"{panel.title}:", ""]
+        for cells in (panel.headings, ["---"] * len(panel.headings), *panel.cells):
+            text.append(f"| {' | '.join(cells)} |")
+        text += ["", *(note.replace("*", "\\*") + "\n" for note in panel.notes)]  # no list
     if table.note:
         text += [table.note.strip(), ""]
     return "\n".join(text)
 
 
-def _escaped(note: str) -> str:
-    """Return a note in which Markdown sees no list."""
-    return note.replace("*", "\\*")
-
-
 def to_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """Return lines as plain values for JSON; NaN becomes None."""
     return [
-        {
-            f.name: None if isinstance(value, float) and not np.isfinite(value) else value
-            for f in fields(line)
-            for value in [getattr(line, f.name)]
-        }
-        for line in lines
+        {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in values.items()}
+        for values in map(asdict, lines)
     ]

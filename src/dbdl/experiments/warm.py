@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,20 +18,12 @@ from dbdl.registry import Method
 
 #: Size of the tiny problems: classes, different rows of each class, copies of each.
 N_CLASSES, N_DIFFERENT, N_COPIES = 3, 4, 3
-#: Parameters that make a fit longer and call no other kernel, and how much of them is enough here.
+#: Parameters that make a fit longer but call no other kernel, and values that are enough here.
 ENOUGH = {"n_sweeps": 3, "n_chains": 1, "n_members": 1, "n_iterations": 3}
 
 
-class Warm(NamedTuple):
-    """A method with its settings on rows of a type: what a warm-up is good for."""
-
-    method: str
-    settings: str
-    dtype: str
-
-
-#: What this process has warmed up.
-_DONE: set[Warm] = set()
+#: Name, settings and type of rows of each method that this process has warmed up.
+_DONE: set[tuple[str, str, str]] = set()
 
 
 def tiny_problems(
@@ -38,8 +31,8 @@ def tiny_problems(
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
     """Yield rows (n_samples, n_features) and their classes: all different, then with copies.
 
-    Atoms that are drawn from different rows meet in the codes of the rows that are no atoms. Where
-    rows are copies of atoms, hardly any meet, and other kernels draw the atoms.
+    Atoms that are drawn from different rows meet in the codes of the other rows. Where rows are
+    copies of atoms, hardly any meet, and other kernels draw the atoms.
     """
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(N_CLASSES), N_DIFFERENT * N_COPIES)
@@ -54,16 +47,8 @@ def warm_up(
 ) -> None:
     """Fit a classifier on tiny problems and ask it for answers.
 
-    Parameters
-    ----------
-    make : callable
-        Gives a fresh estimator when called with settings.
-    settings : mapping
-        Those that the estimator will be timed with.
-    n_features : int
-        Of the rows that it will be timed on.
-    dtype : dtype
-        Of these rows.
+    ``make(**settings)`` gives a fresh estimator. Settings, features and type are those that it will
+    be timed with.
     """
     for X, y in tiny_problems(n_features, dtype):
         model = make(**settings)
@@ -77,24 +62,21 @@ def warm_up(
 def warm_up_once(method: Method, settings: Mapping[str, Any], rows: NDArray[Any]) -> None:
     """Warm a method up, unless this process has done so with these settings and type of rows.
 
-    What goes wrong is passed over: the fit that is timed will say it.
+    Errors are ignored: the fit that is timed will raise them again.
     """
     deciding = {name: value for name, value in settings.items() if name != "random_state"}
-    warm = Warm(method.name, repr(sorted(deciding.items())), rows.dtype.str)
-    if warm in _DONE:
+    key = (method.name, repr(sorted(deciding.items())), rows.dtype.str)
+    if key in _DONE:
         return
-    _DONE.add(warm)
-    with warnings.catch_warnings():
+    _DONE.add(key)
+    with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
-        try:
-            warm_up(method, deciding, rows.shape[1], rows.dtype)
-        except Exception:  # of any kind: no figure depends on it
-            return
+        warm_up(method, deciding, rows.shape[1], rows.dtype)
 
 
 def in_words(names: Sequence[str]) -> str:
     """Say what is being done, for those who wait."""
     return (
-        "before any clock starts, what each method needs is compiled on tiny problems: "
+        "before any clock starts, the kernels of each method are compiled on tiny problems: "
         f"{', '.join(dict.fromkeys(names))}"
     )

@@ -23,15 +23,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils._param_validation import Interval
 
-from dbdl._compile import REORDERED, kernel
+from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import resolve_n_jobs, run_blocks
-from dbdl.features.images import Grey, ImageLike, check_images, read_grey
+from dbdl.features.images import ImageLike, check_images, read_grey
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
-VERSION = 1
+VERSION = 2
 
 N_CELLS = 4  # along each axis of a patch
 N_DIRECTIONS = 8
@@ -76,18 +78,8 @@ def dense_sift(
     ----------
     image : path or array-like of shape (height, width) or (height, width, 3)
         At least one patch high and wide. Arrays hold uint8, or floats between 0 and 1.
-    patch_size : int, default=16
-        Height and width of a patch in pixels, a multiple of 4.
-    step : int, default=6
-        Distance of neighbouring patches in pixels. The grid stands in the middle of the image.
-    smoothing : float, default=1.0
-        Standard deviation in pixels of the Gaussian that the image is smoothed with before its
-        gradient is taken; 0 for none.
-    least_contrast : float, default=0.0005
-        Patches whose mean gradient (grey levels a pixel, of 1, under the window) is smaller have
-        a descriptor of zeros: there is nothing in them but noise.
-    longest_side : int, optional
-        A larger image is made smaller to this many pixels first.
+    patch_size, step, smoothing, least_contrast, longest_side
+        As in `DenseSIFT`; by default the image keeps its size.
 
     Returns
     -------
@@ -108,7 +100,12 @@ def dense_sift(
             f"{patch_size}×{patch_size}; pass larger images or a smaller patch_size"
         )
     rows, columns = (grid_centers(length, patch_size, step) for length in grey.shape)
-    values = _describe(_smooth(grey, smoothing), rows, columns, patch_size, least_contrast)
+    smooth = gaussian_filter(grey, smoothing, mode="mirror")
+    weights = cell_weights(patch_size)
+    histograms = _pool(_gradient_shares(smooth), weights, rows, columns)
+    histograms[histograms.sum(axis=1) <= least_contrast * weights.sum() ** 2] = 0
+    clipped = np.minimum(scale_rows(histograms, copy=False), np.float32(LARGEST_ENTRY))
+    values = scale_rows(clipped, copy=False)
     centers = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
     return LocalDescriptors(values, centers, (grey.shape[0], grey.shape[1]))
 
@@ -123,11 +120,13 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
     patch_size : int, default=16
         Height and width of a patch in pixels, a multiple of 4.
     step : int, default=6
-        Distance of neighbouring patches in pixels.
+        Distance of neighbouring patches in pixels. The grid stands in the middle of the image.
     smoothing : float, default=1.0
-        Standard deviation in pixels of the Gaussian that the image is smoothed with.
+        Standard deviation in pixels of the Gaussian that the image is smoothed with before its
+        gradient is taken; 0 for none.
     least_contrast : float, default=0.0005
-        Patches with a smaller mean gradient have a descriptor of zeros.
+        Patches whose mean gradient under the window (grey levels per pixel, white being 1) is
+        smaller have a descriptor of zeros: they hold nothing but noise.
     longest_side : int or None, default=300
         A larger image is made smaller to this many pixels first, as is usual for Caltech-101.
     n_jobs : int, optional
@@ -176,16 +175,7 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Check the parameters; nothing is learned.
-
-        Parameters
-        ----------
-        X, y : ignored
-
-        Returns
-        -------
-        self : object
-        """
+        """Check the parameters; nothing is learned, and X and y are ignored."""
         self._check()
         return self
 
@@ -205,24 +195,10 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
         return run_blocks(self.describe, check_images(X), resolve_n_jobs(self.n_jobs))
 
     def describe(self, image: ImageLike) -> LocalDescriptors:
-        """Describe one image.
-
-        Parameters
-        ----------
-        image : image or path to an image
-
-        Returns
-        -------
-        descriptors : LocalDescriptors
-        """
-        return dense_sift(
-            image,
-            patch_size=self.patch_size,
-            step=self.step,
-            smoothing=self.smoothing,
-            least_contrast=self.least_contrast,
-            longest_side=self.longest_side,
-        )
+        """Describe one image, an array or a path."""
+        settings = self.get_params(deep=False)
+        del settings["n_jobs"]
+        return dense_sift(image, **settings)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -253,11 +229,9 @@ def grid_centers(length: int, patch_size: int, step: int) -> NDArray[np.int64]:
 def cell_weights(patch_size: int) -> NDArray[np.float32]:
     """Weight of a pixel in each cell, along one axis: linear share times Gaussian window.
 
-    Returns
-    -------
-    weights : ndarray of shape (4, 2 * reach + 1), float32
-        For pixels from ``-reach`` to ``reach`` off the middle one; beyond, all are zero. Pixels up
-        to half a cell outside of the patch still have a share in its outer cells.
+    The weights (4, 2 * reach + 1) are those of pixels from ``-reach`` to ``reach`` off the middle
+    one; beyond, all are zero. Pixels up to half a cell outside of the patch still have a share in
+    its outer cells.
     """
     width = patch_size / N_CELLS
     reach = math.ceil(width * (N_CELLS + 1) / 2) - 1
@@ -268,48 +242,7 @@ def cell_weights(patch_size: int) -> NDArray[np.float32]:
     return (share * window).astype(np.float32)
 
 
-def _smooth(grey: Grey, deviation: float) -> Grey:
-    if deviation == 0:
-        return grey
-    reach = int(4 * deviation + 0.5)
-    taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2)
-    kernel = (taps / taps.sum()).astype(np.float32)
-    # mirrored without repeating the border pixel; enough for any image that holds a patch
-    padded = np.pad(grey, reach, mode="reflect")
-    return _convolve(padded, kernel)
-
-
-def _describe(
-    grey: Grey,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    patch_size: int,
-    least_contrast: float,
-) -> NDArray[np.float32]:
-    weights = cell_weights(patch_size)
-    histograms = _pool(_gradient_shares(grey), weights, rows, columns)
-    total_weight = float(weights.sum(dtype=np.float64)) ** 2
-    _normalize(histograms, np.float32(least_contrast * total_weight))
-    return histograms
-
-
 # ---------------------------------------------------------------------------------------- kernels
-
-
-@kernel(REORDERED)
-def _convolve(padded, kernel):
-    """Convolve the rows and columns of a padded image with a symmetric kernel, (height, width)."""
-    reach = len(kernel) // 2
-    height, width = padded.shape[0] - 2 * reach, padded.shape[1] - 2 * reach
-    smooth = np.zeros((height, width), dtype=np.float32)
-    line = np.empty(padded.shape[1], dtype=np.float32)
-    for r in range(height):
-        line[:] = 0
-        for t in range(len(kernel)):
-            line += kernel[t] * padded[r + t]
-        for t in range(len(kernel)):
-            smooth[r] += kernel[t] * line[t : t + width]
-    return smooth
 
 
 @kernel(REORDERED)
@@ -337,53 +270,29 @@ def _gradient_shares(grey):
     return shares
 
 
+@inlined(REORDERED)
+def _sum_around(lines, middle, weights, total):
+    """Fill ``total`` (n,) with the sum of lines (n_lines, n) around a middle one, under weights."""
+    total[:] = 0
+    first = middle - len(weights) // 2
+    for i in range(max(first, 0), min(first + len(weights), len(lines))):
+        weight = weights[i - first]
+        if weight > 0:
+            for j in range(len(total)):
+                total[j] += weight * lines[i, j]
+
+
 @kernel(REORDERED)
 def _pool(shares, weights, rows, columns):
     """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
     height, width, _ = shares.shape
-    reach = weights.shape[1] // 2
-    histograms = np.zeros((len(rows) * len(columns), N_FEATURES), dtype=np.float32)
-    band = np.empty((width, N_DIRECTIONS), dtype=np.float32)
-    cell = np.empty(N_DIRECTIONS, dtype=np.float32)
+    lines = shares.reshape(height, width * N_DIRECTIONS)
+    histograms = np.empty((len(rows), len(columns), N_CELLS, N_CELLS, N_DIRECTIONS), np.float32)
+    band = np.empty((width, N_DIRECTIONS), np.float32)
     for i in range(len(rows)):
         for b in range(N_CELLS):
-            band[:] = 0
-            for t in range(weights.shape[1]):
-                r = rows[i] + t - reach
-                if weights[b, t] > 0 and 0 <= r < height:
-                    weight = weights[b, t]
-                    for c in range(width):
-                        for d in range(N_DIRECTIONS):
-                            band[c, d] += weight * shares[r, c, d]
+            _sum_around(lines, rows[i], weights[b], band.reshape(width * N_DIRECTIONS))
             for j in range(len(columns)):
                 for a in range(N_CELLS):
-                    cell[:] = 0
-                    for t in range(weights.shape[1]):
-                        c = columns[j] + t - reach
-                        if weights[a, t] > 0 and 0 <= c < width:
-                            for d in range(N_DIRECTIONS):
-                                cell[d] += weights[a, t] * band[c, d]
-                    start = (b * N_CELLS + a) * N_DIRECTIONS
-                    histograms[i * len(columns) + j, start : start + N_DIRECTIONS] = cell
-    return histograms
-
-
-@kernel()
-def _normalize(histograms, least_total):
-    """Scale to unit norm, clip, scale again, in place; zero where the total is too small."""
-    for i in range(len(histograms)):
-        row = histograms[i]
-        total = np.float32(0)
-        square = np.float32(0)
-        for value in row:
-            total += value
-            square += value * value
-        if total <= least_total or square == 0:
-            row[:] = 0
-            continue
-        largest = np.float32(LARGEST_ENTRY) * np.sqrt(square)
-        square = np.float32(0)
-        for f in range(len(row)):
-            row[f] = min(row[f], largest)
-            square += row[f] * row[f]
-        row /= np.sqrt(square)
+                    _sum_around(band, columns[j], weights[a], histograms[i, j, b, a])
+    return histograms.reshape(len(rows) * len(columns), N_FEATURES)

@@ -17,7 +17,7 @@ Grey: TypeAlias = NDArray[np.float32]
 #: A path, or an array (height, width) or (height, width, 3): uint8, or floats between 0 and 1.
 ImageLike: TypeAlias = str | Path | ArrayLike
 
-# Floats beyond this are no grey levels, even of an image that was centred or stretched.
+# Floats beyond this are not grey levels, even in an image that was centred or stretched.
 LARGEST_LEVEL = 1e6
 
 # Luma of ITU-R BT.601, which Pillow uses for files as well.
@@ -49,9 +49,7 @@ def read_grey(
     if longest_side is not None and max(grey.shape) > longest_side:
         scale = longest_side / max(grey.shape)
         shape = (max(1, round(grey.shape[0] * scale)), max(1, round(grey.shape[1] * scale)))
-    if shape is not None and shape != grey.shape:
-        grey = _resize(grey, shape)
-    return grey
+    return grey if shape is None or shape == grey.shape else _resize(grey, shape)
 
 
 def check_images(images: object) -> Sequence[ImageLike]:
@@ -98,18 +96,16 @@ def _from_array(image: ArrayLike) -> Grey:
     if issparse(image):
         raise ValueError("the image is a sparse matrix. Expected a dense array. Call .toarray().")
     array = np.asarray(only_numbers(image, "the image"))
-    if array.dtype == object:
-        array = array.astype(np.float64)
-    if array.ndim == 3 and array.shape[2] in (3, 4):
-        levels = _levels(array[:, :, :3])
-        return levels @ LUMA
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[:, :, 0]
-    if array.ndim != 2 or array.size == 0:
+    n_channels = array.shape[2] if array.ndim == 3 else 1
+    if array.ndim not in (2, 3) or n_channels not in (1, 3, 4) or array.size == 0:
         raise ValueError(
             f"an image has the shape (height, width) or (height, width, 3), this has {array.shape}"
         )
-    return _levels(array)
+    if array.dtype == object:
+        array = array.astype(np.float64)
+    if n_channels == 1:
+        return _levels(array.reshape(array.shape[:2]))
+    return _levels(array[:, :, :3]) @ LUMA
 
 
 def _levels(array: NDArray[np.generic]) -> Grey:

@@ -86,7 +86,7 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the directions; of X only its width counts.
+        """Draw the directions; only the width of X counts.
 
         Parameters
         ----------
@@ -100,7 +100,10 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         self._validate_params()
         rows = validate_rows(self, X)
         random = check_random_state(self.random_state)
-        self.components_ = _draw_directions(random, self.n_components, rows.shape[1], rows.dtype)
+        self.components_ = np.empty((self.n_components, rows.shape[1]), dtype=rows.dtype)
+        for k in range(self.n_components):  # one by one: a block of float64 can be twice as large
+            direction = random.standard_normal(rows.shape[1])
+            self.components_[k] = direction / np.linalg.norm(direction)
         self._n_features_out = self.n_components
         return self
 
@@ -129,14 +132,3 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _draw_directions(
-    random: np.random.RandomState, n_components: int, n_features: int, dtype: Any
-) -> Floats:
-    """Rows of unit norm; one at a time, since a block of float64 can be twice the result."""
-    directions = np.empty((n_components, n_features), dtype=dtype)
-    for k in range(n_components):
-        direction = random.standard_normal(n_features)
-        directions[k] = direction / np.linalg.norm(direction)
-    return directions

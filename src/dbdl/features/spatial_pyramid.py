@@ -27,7 +27,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from dbdl._compile import kernel
 from dbdl._loaded import CheckedEstimator
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.coding.llc import codes_of_nearest
@@ -133,12 +132,11 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
         self.random_state = random_state
 
     def fit(self, X: Sequence[ImageLike | LocalDescriptors], y: object = None) -> Self:
-        """Learn the codebook.
+        """Learn the codebook from images, which are described and forgotten one by one.
 
         Parameters
         ----------
         X : list of images, of paths to images, or of LocalDescriptors
-            Images are described and forgotten one by one.
         y : ignored
 
         Returns
@@ -155,10 +153,9 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
                 f"n_words={self.n_words}, but there are only {len(sample)} descriptors to learn "
                 "them from; pass more images, or ask for fewer words"
             )
-        kmeans = KMeans(
-            self.n_words, n_init=1, max_iter=MOST_KMEANS_STEPS, random_state=random
-        ).fit(sample)
-        self._publish(np.ascontiguousarray(kmeans.cluster_centers_, dtype=np.float32), levels)
+        kmeans = KMeans(self.n_words, n_init=1, max_iter=MOST_KMEANS_STEPS, random_state=random)
+        words = kmeans.fit(sample).cluster_centers_
+        self._publish(np.ascontiguousarray(words, dtype=np.float32), levels)
         return self
 
     def _publish(self, words: NDArray[np.float32], levels: list[int]) -> None:
@@ -230,12 +227,14 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
         self, values: NDArray[np.float32], region: NDArray[np.int64], levels: list[int]
     ) -> NDArray[np.float32]:
         n_regions = 4 ** max(levels)
-        half_square = 0.5 * np.einsum("ij,ij->i", self.words_, self.words_)
-        word = _closest(values @ self.words_.T, half_square)
+        # the nearest word has the highest product, less half of its squared norm
+        closeness = values @ self.words_.T
+        closeness -= 0.5 * np.einsum("ij,ij->i", self.words_, self.words_)
+        word = closeness.argmax(axis=1)
         counts = np.bincount(region * self.n_words + word, minlength=n_regions * self.n_words)
         finest = counts.reshape(n_regions, self.n_words).astype(np.float32)
         sums = [_coarsen(finest, level, np.add) for level in levels]
-        return np.concatenate([_mean_of_counts(part) for part in sums])
+        return np.concatenate([scale_rows(part, norm="l1").ravel() for part in sums])
 
     def _pool_local(
         self, values: NDArray[np.float32], region: NDArray[np.int64], levels: list[int]
@@ -244,7 +243,8 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
         wide = values.astype(np.float64)
         nearest, codes = codes_of_nearest(wide, self._wide_words, self._gram, n_used)
         finest = np.zeros((4 ** max(levels), self.n_words), dtype=np.float32)
-        _raise_to(finest, region, nearest, codes)
+        place = region[:, np.newaxis] * self.n_words + nearest
+        np.maximum.at(finest.ravel(), place.ravel(), codes.astype(np.float32).ravel())
         return np.concatenate([_coarsen(finest, level, np.maximum).ravel() for level in levels])
 
 
@@ -268,37 +268,3 @@ def _coarsen(finest: NDArray[np.float32], level: int, join: np.ufunc) -> NDArray
     parts = round(len(finest) ** 0.5) // side
     split = finest.reshape(side, parts, side, parts, -1)
     return join.reduce(split, axis=(1, 3)).reshape(side * side, -1)
-
-
-def _mean_of_counts(counts: NDArray[np.float32]) -> NDArray[np.float32]:
-    n_patches = counts.sum(axis=1, keepdims=True)
-    return (counts / np.maximum(n_patches, 1)).ravel()
-
-
-# ---------------------------------------------------------------------------------------- kernels
-
-
-@kernel()
-def _closest(products: NDArray[Any], half_square: NDArray[Any]) -> NDArray[np.int64]:
-    """Return for each row the first word of highest ``products - half_square``, (n_patches,)."""
-    word = np.empty(len(products), dtype=np.int64)
-    for i in range(len(products)):
-        best, number = products[i, 0] - half_square[0], 0
-        for k in range(1, products.shape[1]):
-            value = products[i, k] - half_square[k]
-            if value > best:
-                best, number = value, k
-        word[i] = number
-    return word
-
-
-@kernel()
-def _raise_to(
-    pooled: NDArray[Any], region: NDArray[Any], word: NDArray[Any], codes: NDArray[Any]
-) -> None:
-    """Raise the pooled values of each patch's region to its codes where those are higher."""
-    for i in range(len(region)):
-        for j in range(word.shape[1]):
-            value = np.float32(codes[i, j])
-            if value > pooled[region[i], word[i, j]]:
-                pooled[region[i], word[i, j]] = value

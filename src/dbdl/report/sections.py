@@ -89,8 +89,8 @@ def settings(model: DBDLClassifier) -> dict[str, Any]:
         for name, value in model.get_params().items()
         if not hasattr(value, "get_params")  # settings within are listed by their own names
     ]
-    coder, temperature = str(model._coder()), f"temperature {model.temperature_:.3g}"
-    words = f"{model.n_nonzero_} non-zeros, {coder}"
+    coder, temperature = str(model.coder_), f"temperature {model.temperature_:.3g}"
+    words = f"{model.coder_.n_nonzero} non-zeros, {coder}"
     unseen = "on training rows that pilot chains did not see"
     if model.held_out_ is None:
         choice = f"No training row could be left out to choose on: {words}, {temperature}."
