@@ -296,7 +296,7 @@ def _describe(
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _convolve(padded, kernel):
     """Convolve the rows and columns of a padded image with a symmetric kernel, (height, width)."""
     reach = len(kernel) // 2
@@ -312,7 +312,7 @@ def _convolve(padded, kernel):
     return smooth
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _gradient_shares(grey):
     """Gradient lengths, shared between the two nearest of 8 directions: (height, width, 8).
 
@@ -337,7 +337,7 @@ def _gradient_shares(grey):
     return shares
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _pool(shares, weights, rows, columns):
     """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
     height, width, _ = shares.shape

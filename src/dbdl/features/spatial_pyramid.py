@@ -278,7 +278,7 @@ def _mean_of_counts(counts: NDArray[np.float32]) -> NDArray[np.float32]:
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@kernel()
+@kernel(allocates=True)
 def _closest(products: NDArray[Any], half_square: NDArray[Any]) -> NDArray[np.int64]:
     """Return for each row the first word of highest ``products - half_square``, (n_patches,)."""
     word = np.empty(len(products), dtype=np.int64)
