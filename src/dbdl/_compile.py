@@ -12,6 +12,7 @@ called by anything.
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import time
@@ -34,22 +35,31 @@ CONTRACTED = frozenset({"contract", "nsz"})
 REORDERED = CONTRACTED | {"arcp", "reassoc"}
 
 
-def kernel(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any], Any]:
+def kernel(
+    rounding: frozenset[str] = EXACT, *, allocates: bool = False, **options: Any
+) -> Callable[[Any], Any]:
     """Compile a function that Python calls; it lets go of the interpreter's lock.
 
-    Compiled code may call it only if it is exact.
+    Compiled code may call it only if it is exact. Only with ``allocates`` may it make arrays: the
+    counting of references to arrays takes a good part of the time to compile the others.
     """
     fastmath = set(rounding) if rounding else False
     compiled: Callable[[Any], Any] = njit(
-        nogil=True, cache=True, error_model="numpy", fastmath=fastmath, **options
+        nogil=True,
+        cache=True,
+        error_model="numpy",
+        fastmath=fastmath,
+        no_cfunc_wrapper=True,  # for calls from C, of which there are none
+        _nrt=allocates,
+        **options,
     )
     return compiled
 
 
-def inlined(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
+def inlined(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any], Any]:
     """Compile a function into each of its callers."""
-    # no wrappers: Python never calls it, and they take half of the time to compile it
-    return kernel(rounding, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    # no wrapper: Python never calls it
+    return kernel(rounding, forceinline=True, no_cpython_wrapper=True, **options)
 
 
 def pasted(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
@@ -104,8 +114,13 @@ class _Announcer(event.Listener):
 def announced(what: str) -> Iterator[None]:
     """Say what is compiled inside, if anything is."""
     announcer = _Announcer(what)
+    # numba's many objects stay: looking for garbage among them took a seventh of the time
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
         with event.install_listener("numba:compile", announcer):
             yield
     finally:
+        if was_enabled:
+            gc.enable()
         announcer.close()

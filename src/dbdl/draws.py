@@ -206,7 +206,7 @@ def _try_log_gammas(key, site, places, births, sweep, shapes, attempt, out, acce
         out[k] = raised + _log(boost) / shape if small else raised
 
 
-@kernel()
+@kernel(allocates=True)
 def fill_normals(key, site, births, sweep, first_feature, out):
     """Fill ``out`` (n_atoms, n_columns) with standard normals addressed by (feature, birth).
 

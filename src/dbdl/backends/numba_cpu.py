@@ -199,7 +199,8 @@ def _residuals(X: Floats, codes: Codes, rows: slice, atoms: Floats) -> Floats:
     """Residuals x - code @ atoms of some rows (eq. 7)."""
     residual = X.copy()
     row_start = codes.row_start[rows.start : rows.stop + 1]
-    _subtract_codes(residual, row_start, codes.atom, codes.strength, atoms)
+    own = slice(row_start[0], row_start[-1])
+    _add_codes(residual, row_start - own.start, codes.atom[own], -codes.strength[own], atoms)
     return residual
 
 
@@ -221,17 +222,12 @@ def _by_atom(
 
 
 @kernel(CONTRACTED)
-def _subtract_codes(block, row_start, atom, strength, atoms):
-    """Subtract code @ atoms from the rows of ``block``, in place."""
-    factor = np.empty(row_start[-1] - row_start[0], dtype=strength.dtype)
-    for entry in range(len(factor)):
-        factor[entry] = -strength[row_start[0] + entry]
-    own_atom = atom[row_start[0] : row_start[-1]]
+def _add_codes(block, row_start, atom, strength, atoms):
+    """Add code @ atoms to the rows of ``block``, in place."""
     for left in range(0, block.shape[1], SUM_FEATURES):
         for i in range(len(row_start) - 1):
-            start, stop = row_start[i] - row_start[0], row_start[i + 1] - row_start[0]
-            total = block[i, left : left + SUM_FEATURES]
-            add_rows(total, factor[start:stop], own_atom[start:stop], atoms, left)
+            own, total = slice(row_start[i], row_start[i + 1]), block[i, left : left + SUM_FEATURES]
+            add_rows(total, strength[own], atom[own], atoms, left)
 
 
 @kernel(CONTRACTED)

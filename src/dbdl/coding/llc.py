@@ -152,7 +152,7 @@ def codes_of_nearest(
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@kernel()
+@kernel(allocates=True)
 def _code_rows(
     products: Array, square: Array, gram: Array, penalty: float, nearest: Array, codes: Array
 ) -> None:
@@ -175,7 +175,7 @@ def _code_rows(
         codes[i] /= codes[i].sum()
 
 
-@inlined()
+@inlined(allocates=True)
 def _find_nearest(products: Array, half_square: Array, nearest: Array, closeness: Array) -> None:
     """Keep the atoms of highest ``x @ atom - |atom|^2 / 2``; their numbers ascend."""
     n_used = len(nearest)

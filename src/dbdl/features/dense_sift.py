@@ -245,7 +245,7 @@ def cell_weights(patch_size: int) -> NDArray[np.float32]:
 # ---------------------------------------------------------------------------------------- kernels
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _gradient_shares(grey):
     """Gradient lengths, shared between the two nearest of 8 directions: (height, width, 8).
 
@@ -282,7 +282,7 @@ def _sum_around(lines, middle, weights, total):
                 total[j] += weight * lines[i, j]
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _pool(shares, weights, rows, columns):
     """Sums of the shares under the weights of each cell of each patch: (n_patches, 128)."""
     height, width, _ = shares.shape

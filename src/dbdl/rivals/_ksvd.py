@@ -164,7 +164,7 @@ def first_right_singular_vector(rows: Floats) -> NDArray[np.float64] | None:
     return vector / norm if norm > 0 else None
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _update_all(
     atoms: Array, atom_start: Array, row_of_entry: Array, strength: Array, residual: Array
 ) -> None:

@@ -85,7 +85,7 @@ def sparse_class_residuals(
     return np.sqrt(squares)
 
 
-@kernel(REORDERED)
+@kernel(REORDERED, allocates=True)
 def _add_residuals(
     correlations: Any, gram: Any, data: Any, atom: Any, start: Any, class_of_atom: Any,
     squares: Any,

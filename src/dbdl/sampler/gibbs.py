@@ -105,6 +105,7 @@ def step(
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
     posterior = priors.atoms.posterior(sums, backend)
     now = replace(now, atoms=backend.draw_atoms(key, number, posterior, now.atoms, now.births))
+    del sums, posterior  # their memory is used again by the sweep
     codes, usage = backend.sweep(key, number, data, state.codes, now, options.scan)
     total, all_rows = with_seen(data, usage, priors)
     if options.sample_selection:
