@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
+from dbdl.coding import Forward
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.rivals.copar import CoparClassifier
 from dbdl.rivals.crc import CRCClassifier
@@ -79,8 +80,7 @@ class Method:
 
 # Coders that nobody chose: as many non-zeros as the first codes of a chain have, and the rule that
 # random rows fall back on where no row can be held out.
-_DBDL_FIXED = {"n_nonzero": 10, "selection": "forward", "path_average": False}
-_ROWS_FIXED = {"n_nonzero": 10, "coder": "forward"}
+_FIXED = {"coder": Forward(10)}
 
 _DBDL_PAPER = "Akhtar, Shafait and Mian 2016"
 _SRC_PAPER = "Wright, Yang, Ganesh, Sastry and Ma 2009"
@@ -91,20 +91,20 @@ _LCKSVD_GRID = {"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)}
 
 # fmt: off
 _METHODS = (
-    Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_DBDL_FIXED),
-    Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_DBDL_FIXED),
+    Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_FIXED),
+    Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_FIXED),
     Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER),
     # The rows that DBDL's chains start from, its coders and its ridge regression, and no sweeps.
     Method("DBDL unlearned", RandomRowsClassifier, "", {"n_members": 5, "initial_ratio": 1.5},
-           fixed=_ROWS_FIXED, has_size=False),
+           fixed=_FIXED, has_size=False),
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011",
            grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}),
     Method("SRC", SRCClassifier, _SRC_PAPER, grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)}),
     Method("SRC (OMP)", SRCClassifier, _SRC_PAPER, {"coder": "omp"},
            grid={"n_nonzero": (5, 10, 30, 50, 80)}),
     Method("training rows", TrainingRowsClassifier, grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}),
-    Method("random rows + ridge", RandomRowsClassifier, fixed=_ROWS_FIXED),
-    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, fixed=_ROWS_FIXED),
+    Method("random rows + ridge", RandomRowsClassifier, fixed=_FIXED),
+    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, fixed=_FIXED),
     Method("LLC", LLCClassifier, "Wang, Yang, Yu, Lv, Huang and Gong 2010",
            grid={"n_nonzero": (5, 10, 20, 40, 70, 120)}),
     Method("DPL", DPLClassifier, "Gu, Zhang, Zuo and Feng 2014",

@@ -264,7 +264,7 @@ def figures(
     """
     import matplotlib
 
-    from dbdl.figures import FILES, write_figures
+    from dbdl.plotting.paper import FILES, write_figures
 
     matplotlib.use("Agg")  # draws into files, with or without a screen
     outputs.make_folder(output)

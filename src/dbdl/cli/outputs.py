@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dbdl.cli.errors import UserError
 from dbdl.datasets import sources
-from dbdl.datasets.images import is_image
+from dbdl.datasets.image_rows import is_image
 from dbdl.experiments.run import read_records
 
 

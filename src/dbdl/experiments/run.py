@@ -48,7 +48,7 @@ class Cell(NamedTuple):
     @property
     def key(self) -> CellKey:
         """Values of `KEY_FIELDS`."""
-        settings = json.dumps(dict(self.entry.settings), sort_keys=True, default=str)
+        settings = json.dumps(dict(self.entry.settings), sort_keys=True, default=repr)
         return self.table, self.column, self.entry.method, settings, self.number
 
     @property

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.experiments.measure import N_BINS, probability_figures
 from dbdl.learn.held_out import to_probabilities
-from dbdl.learn.members import Member
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]

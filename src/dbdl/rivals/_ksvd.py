@@ -28,7 +28,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import single_threaded_blas
-from dbdl.coding.omp import Selection, encode, gram_matrix
+from dbdl.coding.omp import Rule, encode, gram_matrix
 from dbdl.model.state import Floats
 from dbdl.rivals._atoms import as_atoms
 
@@ -53,7 +53,7 @@ class Learning:
     n_nonzero: int  # clipped to the numbers of atoms and features
     n_iterations: int  # at least one
     update: Update = "approximate"
-    rule: Selection = "orthogonal"
+    rule: Rule = "orthogonal"
     least_use: float = LEAST_USE
     same_atom: float = SAME_ATOM
 
@@ -106,7 +106,7 @@ def code_rows(
     X: Floats,
     atoms: Floats,
     n_nonzero: int,
-    rule: Selection = "orthogonal",
+    rule: Rule = "orthogonal",
     n_threads: int = 1,
     gram: Floats | None = None,
 ) -> csr_matrix:

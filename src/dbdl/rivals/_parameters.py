@@ -100,7 +100,7 @@ def _constraints(hint: Any) -> list[Any]:
     if origin is Literal:
         return [Options(type(arguments[0]), set(arguments))]
     plain: dict[Any, list[Any]] = {bool: ["boolean"], type(None): [None]}
-    return plain[hint]
+    return plain.get(hint, [hint])
 
 
 # ------------------------------------------------------------------------------------ docstrings

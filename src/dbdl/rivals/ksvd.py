@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
-from dbdl.coding.omp import Selection, gram_matrix
+from dbdl.coding.omp import Rule, gram_matrix
 from dbdl.estimators._rows import RowEstimator, decode
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.model.state import Floats
@@ -54,7 +54,7 @@ class KSVDParameters(RowParameters):
     n_nonzero: PositiveCount | None = None
     n_iterations: PositiveCount = 50
     update: Update = "approximate"
-    rule: Selection = "orthogonal"
+    rule: Rule = "orthogonal"
 
     def _learning(self, n_features: int, least_use: float, same_atom: float) -> Learning:
         n_nonzero = self.n_nonzero
@@ -223,7 +223,7 @@ class KSVDModel(LabelAtomsModel):
     """Atoms of unit norm, how to code a row over them, and label atoms."""
 
     n_nonzero: AtLeastOne  # at most the numbers of atoms and features
-    rule: Selection  # of matching pursuit
+    rule: Rule  # of matching pursuit
 
     @cached_property
     def gram(self) -> Floats:

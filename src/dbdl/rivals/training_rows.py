@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -11,21 +12,20 @@ from numpy.typing import NDArray
 
 from dbdl._threads import run_blocks
 from dbdl.backends import NumbaBackend
-from dbdl.coding.omp import Selection, gram_matrix
-from dbdl.draws import make_key
-from dbdl.learn.ensemble import PILOT_FOLDS, PILOT_ROWS, encode_rows
-from dbdl.learn.held_out import (
-    SELECTIONS,
+from dbdl.coding import (
+    FAMILIES,
     Coder,
-    Fold,
-    HeldOutChoice,
-    Rule,
-    choose,
-    every_coder,
+    Forward,
+    PreparedAtoms,
+    candidates,
+    encode_each,
     lengths_for,
-    stratified_folds,
 )
+from dbdl.coding.omp import Rule
+from dbdl.draws import make_key
+from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder, stratified_folds
 from dbdl.learn.labels import one_hot
+from dbdl.learn.pilots import PILOT_FOLDS, PILOT_ROWS
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, reals, whole
 from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
@@ -38,7 +38,7 @@ PILOT_MEMBERS = 2
 #: With so many draws for each row, a row is left out with a probability of 4e-44: none is.
 ALL_ROWS = 100.0
 #: Coder where every class has a single row, so that none can be held out to choose it.
-FALLBACK = Coder("forward", 10)
+FALLBACK = Forward(10)
 
 
 # ------------------------------------------------------------------------------------- all rows
@@ -50,9 +50,14 @@ class TrainingRowsModel(RowsModel):
 
     coder: Coder
 
+    @cached_property
+    def prepared(self) -> PreparedAtoms:
+        """The rows with what the coder needs of them."""
+        return PreparedAtoms(self.atoms)
+
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Sum of the coefficients over each class's rows."""
-        (codes,) = encode_rows(X, self.atoms, self.gram, [self.coder], NumbaBackend(n_threads))
+        codes = self.coder.encode(X, self.prepared, NumbaBackend(n_threads))
         return codes.astype(np.float64) @ one_hot(self.class_of_atom, self.n_classes)
 
 
@@ -82,14 +87,13 @@ class TrainingRowsClassifier(RowsClassifier):
     """
 
     n_nonzero: PositiveCount = 50
-    rule: Selection = "orthogonal"
+    rule: Rule = "orthogonal"
 
     _example = "n_nonzero=5, calibrate=False"
 
     def _learn(self, lesson: Lesson) -> TrainingRowsModel:
-        coder = Coder(self.rule, self.n_nonzero)
-        model = TrainingRowsModel(lesson.X, lesson.class_of_row, lesson.n_classes, coder)
-        return model.with_gram(lesson.n_threads)
+        coder = FAMILIES[self.rule](self.n_nonzero)
+        return TrainingRowsModel(lesson.X, lesson.class_of_row, lesson.n_classes, coder)
 
 
 # ---------------------------------------------------------------------------------- random rows
@@ -143,14 +147,13 @@ class RandomRowsModel(UnlearnedModel):
         """Mean of the members' scores, ``codes @ label_atoms``."""
         total = np.zeros((len(X), self.label_atoms[0].shape[1]))
         for rows, label_atoms in zip(self.members, self.label_atoms, strict=True):
-            atoms = np.ascontiguousarray(self.atoms[rows])
-            gram = gram_matrix(atoms, n_threads)
-            (codes,) = encode_rows(X, atoms, gram, [self.coder], NumbaBackend(n_threads))
+            atoms = PreparedAtoms(np.ascontiguousarray(self.atoms[rows]))
+            codes = self.coder.encode(X, atoms, NumbaBackend(n_threads))
             total += codes.astype(np.float64) @ label_atoms
         return total / len(self.members)
 
 
-def choose_coder(
+def choose_on_left_out_rows(
     lesson: Lesson, draw: Draw, n_members: int, coders: Sequence[Coder], penalty: float
 ) -> HeldOutChoice | None:
     """Choose among coders on rows left out, as DBDL does; None where no row can be left out."""
@@ -167,10 +170,10 @@ def choose_coder(
         total = [np.zeros((len(fold.held_out), n_classes)) for _ in coders]
         for member in range(n_members):
             rng = lesson.rng(number, member)
-            atoms = np.ascontiguousarray(own.X[smaller.rows(rng, own.class_of_row, n_classes)])
-            gram = gram_matrix(atoms)
-            old = encode_rows(own.X, atoms, gram, coders, NumbaBackend())
-            new = encode_rows(X[fold.held_out], atoms, gram, coders, NumbaBackend())
+            rows = smaller.rows(rng, own.class_of_row, n_classes)
+            atoms = PreparedAtoms(np.ascontiguousarray(own.X[rows]))
+            old = encode_each(own.X, atoms, coders, NumbaBackend())
+            new = encode_each(X[fold.held_out], atoms, coders, NumbaBackend())
             for scores, training, codes in zip(total, old, new, strict=True):
                 scores += codes.astype(np.float64) @ own.label_atoms(training, penalty)
         return total
@@ -178,7 +181,7 @@ def choose_coder(
     parts = run_blocks(score, list(enumerate(folds)), lesson.n_threads)
     rows = np.concatenate([fold.held_out for fold in folds])
     scores = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    return choose(coders, scores, class_of_row[rows])
+    return choose_coder(coders, scores, class_of_row[rows])
 
 
 class RandomRowsClassifier(RowsClassifier):
@@ -210,8 +213,8 @@ class RandomRowsClassifier(RowsClassifier):
         class, with replacement. Copies are dropped; with 1.5, 78 % of the rows are in a member.
     n_nonzero : int or "auto", default="auto"
         :math:`k`; at most the number of atoms or features.
-    coder : {"auto", "forward", "orthogonal", "lasso"}, default="auto"
-        How the atoms of a code are found: by matching pursuit, or along the path of the lasso.
+    coder : {"auto", "forward", "orthogonal", "lasso"} or Coder, default="auto"
+        How a row is coded: by matching pursuit, along the lasso's path, or by a given coder.
     penalty : float, default=0.1
         :math:`\lambda`.
     random_state : int, RandomState instance or None, default=None
@@ -234,16 +237,17 @@ class RandomRowsClassifier(RowsClassifier):
     n_members: PositiveCount = 1
     initial_ratio: PositiveWeight | None = None
     n_nonzero: PositiveCount | Literal["auto"] = "auto"
-    coder: Rule | Literal["auto"] = "auto"
+    coder: Coder | Literal["auto", "forward", "orthogonal", "lasso"] = "auto"
     penalty: PositiveWeight = 0.1
 
     _example = "n_nonzero=5, calibrate=False, random_state=0"
 
     def _coders(self, n_features: int) -> list[Coder]:
-        rules = SELECTIONS if self.coder == "auto" else (self.coder,)
         if self.n_nonzero == "auto":
-            return every_coder(lengths_for(n_features), rules)
-        return every_coder([self.n_nonzero], rules, path_averages=[False])
+            return candidates(self.coder, lengths_for(n_features))
+        if self.coder in FAMILIES:
+            return [FAMILIES[self.coder](self.n_nonzero)]
+        return candidates(self.coder, [self.n_nonzero])
 
     def _learn(self, lesson: Lesson) -> RandomRowsModel:
         X, class_of_row, n_classes = lesson.X, lesson.class_of_row, lesson.n_classes
@@ -251,13 +255,12 @@ class RandomRowsClassifier(RowsClassifier):
         coders, held_out = self._coders(X.shape[1]), None
         if len(coders) > 1:
             n_pilots = min(self.n_members, PILOT_MEMBERS)
-            held_out = choose_coder(lesson, draw, n_pilots, coders, self.penalty)
+            held_out = choose_on_left_out_rows(lesson, draw, n_pilots, coders, self.penalty)
         coder = coders[0] if len(coders) == 1 else held_out.coder if held_out else FALLBACK
         sets = [draw.rows(lesson.rng(m), class_of_row, n_classes) for m in range(self.n_members)]
 
         def fit(rows: Rows) -> NDArray[np.float64]:
-            atoms = np.ascontiguousarray(X[rows])
-            (codes,) = encode_rows(X, atoms, None, [coder], NumbaBackend())
+            codes = coder.encode(X, PreparedAtoms(np.ascontiguousarray(X[rows])), NumbaBackend())
             return lesson.label_atoms(codes, self.penalty)
 
         label_atoms = run_blocks(fit, sets, lesson.n_threads)
