@@ -165,7 +165,7 @@ def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(fol
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     model = (folder / "out" / "model.html").read_text(encoding="utf-8")
     assert "ridge" in page
-    assert "Which atoms, which class, why" in model and "pixel" in model
+    assert "Decisions explained" in model and "pixel" in model
     for said in ("Nothing was searched (--quick)", "No p-values: 2 splits", "Learning adds"):
         assert said in result.stdout and said in page
     assert "(p " not in result.stdout and "in hindsight" not in result.stdout
