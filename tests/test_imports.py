@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "plotting": {"sampler", "estimators", "experiments", "_files"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},
-    "report": {"plotting", "experiments", "estimators", "learn", "_files", "dbdl"},
+    "report": {"plotting", "experiments", "estimators", "learn", "model", "_files", "dbdl"},
     "_files": set(),
     "_columns": {"_files"},
     "_arrow": {"_files", "_columns"},

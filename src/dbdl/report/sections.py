@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import precision_score, recall_score
 
 from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.model.settings import ModelSettings
 from dbdl.plotting.arrangement import spread_evenly, trace_panels
 from dbdl.plotting.pictures import SIGNED
 from dbdl.report.charts import strip_chart, trace_chart
@@ -83,7 +84,7 @@ def sweeps(model: DBDLClassifier) -> dict[str, Any]:
 
 def settings(model: DBDLClassifier) -> dict[str, Any]:
     """Return the choices made on held-out rows, and the parameters."""
-    default = DBDLClassifier().get_params()
+    default = DBDLClassifier(model=ModelSettings()).get_params()
     parameters = [
         (name, str(value), value is not default.get(name) and value != default.get(name))
         for name, value in model.get_params().items()
@@ -93,7 +94,7 @@ def settings(model: DBDLClassifier) -> dict[str, Any]:
     words = f"{model.coder_.n_nonzero} non-zeros, {coder}"
     unseen = "on training rows that pilot chains did not see"
     if model.held_out_ is None:
-        choice = f"No training row could be left out to choose on: {words}, {temperature}."
+        choice = f"No training row was held out: {words}, {temperature}."
     elif len(model.held_out_.coders) > 1:
         choice = f"Chosen {unseen}: {words}, {temperature}."
     else:
