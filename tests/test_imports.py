@@ -40,7 +40,7 @@ MAY_IMPORT = {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
         "_compile",
     },
-    "registry": {"estimators", "rivals"},
+    "registry": {"estimators", "rivals", "coding"},
     "experiments": {
         "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
         "dbdl",  # for its version

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._files import UNFINISHED, checked_path, reason
+from dbdl._files import checked_path, reason, remove_stale
 from dbdl._threads import block_slices
 from dbdl.coding import FAMILIES, Coder
 from dbdl.learn.held_out import HeldOutChoice
@@ -236,7 +235,7 @@ class CheckpointFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             names = [file.name for file in self.path.iterdir()]
-            self._remove_stale(names)
+            remove_stale(self.path, STALE_SECONDS)
         except OSError as error:
             raise CheckpointError(
                 f"the folder checkpoint={str(path)!r} cannot be used: {reason(error)}. Use another "
@@ -248,14 +247,6 @@ class CheckpointFolder:
                 f"{self.path} is not a folder of checkpoints: it holds {min(foreign)} and no "
                 f"{FIT_FILE}. Use another path for checkpoint, one that is empty or not there yet."
             )
-
-    def _remove_stale(self, names: Iterable[str]) -> None:
-        """Remove files that killed processes left half written, not those still being written."""
-        for name in names:
-            if name.startswith(UNFINISHED):
-                file = self.path / name
-                if time.time() - file.stat().st_mtime > STALE_SECONDS:
-                    file.unlink(missing_ok=True)
 
     def file(self, name: str) -> Path:
         """File of a chain or a pilot chain."""
