@@ -151,14 +151,8 @@ class IsotropicPrior(Record):
 class JointPrior(Record):
     """Prior of atoms that depend on each other: the posterior that earlier rows led to.
 
-    The joint form makes a posterior usable as the next prior without loss.
-
-    Attributes
-    ----------
-    precision : ndarray of shape (n_atoms, n_atoms)
-        Shared by all features.
-    natural_mean : ndarray of shape (n_atoms, n_features)
-        Precision times mean.
+    The joint form, that of `AtomPosterior`, makes a posterior usable as the next prior without
+    loss.
     """
 
     precision: Annotated[Floats, reals("n_atoms", "n_atoms")]
@@ -200,8 +194,7 @@ class JointPrior(Record):
         marginal = JointPrior(precision, mean[kept] - link @ mean[dropped])
         if "terms" in vars(self):  # those of a marginal follow from those of the whole
             part = JointPrior(own, mean[dropped]).terms
-            whole_less_part = tuple(a - b for a, b in zip(self.terms, part, strict=True))
-            vars(marginal)["terms"] = whole_less_part
+            vars(marginal)["terms"] = tuple(np.subtract(self.terms, part).tolist())
         return marginal
 
     def grow(self, n_new: int, new: AtomPrior) -> JointPrior:
