@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tiny_model import joint_prior
 
-from dbdl.model.atom_priors import IsotropicPrior, KnownAtomPrior
-from dbdl.model.priors import Priors
+from dbdl.model.atom_priors import IsotropicPrior
+from dbdl.model.priors import KnownAtomPrior, Priors
 
 
 def test_one_atom_is_refused_since_its_beta_prior_would_be_improper():

@@ -88,16 +88,14 @@ class DaskEngine:
         return self._held[key]
 
     def _read(self, inner: Backend, part: Part) -> Future:
-        source, collection, raw, prepare = part.source, _collection(part.source), None, None
-        if collection is not None:
-            raw, prepare = self.client.compute(collection[part.rows]), source.prepare  # type: ignore[attr-defined]
-        elif isinstance(source, np.ndarray):
-            raw = source[part.rows]
-        else:
-            return self.run(Part.open, part, inner)
-        # the rows travel as an argument of their own
-        no_rows: Any = np.empty((0, source.shape[1]), dtype=source.dtype)
-        return self.run(_fill, inner, replace(part, source=no_rows), raw, prepare)
+        source: Any = part.source
+        empty = replace(part, source=np.empty((0, source.shape[1]), dtype=source.dtype))
+        if isinstance(source, np.ndarray):
+            return self.run(_fill, inner, empty, source[part.rows], None)
+        if source.collection is not None:
+            raw = self.client.compute(source.collection[part.rows])
+            return self.run(_fill, inner, empty, raw, source.prepare)
+        return self.run(Part.open, part, inner)
 
     def share(self, value: Any) -> Future:
         """Send a value out once; workers hand it on to each other."""

@@ -209,9 +209,7 @@ def forget(chain: OnlineChain, factor: float, first: AtomPrior) -> OnlineChain:
         atoms=chain.priors.atoms.forget(factor, first),
         seen=chain.priors.seen.times(factor),
     )
-    labels = chain.label_sums
-    if labels is not None:
-        labels = AtomSums(factor * labels.gram, factor * labels.cross)
+    labels = None if chain.label_sums is None else chain.label_sums.times(factor)
     return replace(chain, priors=priors, label_sums=labels)
 
 

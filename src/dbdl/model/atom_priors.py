@@ -2,8 +2,8 @@
 
 A prior does its own work: it adds itself to the sums over rows, knows its density, can be drawn
 from, and follows the atoms as some are dropped, new ones join, and earlier rows are forgotten. A
-new prior is a class with the methods of `AtomPrior` and an entry in `KnownAtomPrior`; nothing else
-asks which prior it is.
+new prior is a class with the methods of `AtomPrior` and an entry in `KnownAtomPrior` of
+`dbdl.model.priors`; nothing else asks which prior it is.
 """
 
 from __future__ import annotations
@@ -104,16 +104,16 @@ class AtomPrior(Protocol):
     def draw(self, rng: np.random.Generator, n_atoms: int, n_features: int) -> Floats:
         """Draw atoms (n_atoms, n_features)."""
 
-    def carry(self, posterior: AtomPosterior) -> KnownAtomPrior:
+    def carry(self, posterior: AtomPosterior) -> AtomPrior:
         """Turn the posterior that this prior led to (NumPy arrays) into the next prior."""
 
-    def keep(self, kept: NDArray[np.intp]) -> KnownAtomPrior:
+    def keep(self, kept: NDArray[np.intp]) -> AtomPrior:
         """Prior of the atoms in ``kept`` alone: the others are integrated out."""
 
-    def grow(self, n_new: int, new: AtomPrior) -> KnownAtomPrior:
+    def grow(self, n_new: int, new: AtomPrior) -> AtomPrior:
         """Prior of these atoms and, behind them, of ``n_new`` atoms with the prior ``new``."""
 
-    def forget(self, factor: float, first: AtomPrior) -> KnownAtomPrior:
+    def forget(self, factor: float, first: AtomPrior) -> AtomPrior:
         """Let all that was learned beyond the ``first`` prior count ``factor`` times."""
 
 
@@ -151,14 +151,8 @@ class IsotropicPrior(Record):
 class JointPrior(Record):
     """Prior of atoms that depend on each other: the posterior that earlier rows led to.
 
-    The joint form makes a posterior usable as the next prior without loss.
-
-    Attributes
-    ----------
-    precision : ndarray of shape (n_atoms, n_atoms)
-        Shared by all features.
-    natural_mean : ndarray of shape (n_atoms, n_features)
-        Precision times mean.
+    The joint form, that of `AtomPosterior`, makes a posterior usable as the next prior without
+    loss.
     """
 
     precision: Annotated[Floats, reals("n_atoms", "n_atoms")]
@@ -200,8 +194,7 @@ class JointPrior(Record):
         marginal = JointPrior(precision, mean[kept] - link @ mean[dropped])
         if "terms" in vars(self):  # those of a marginal follow from those of the whole
             part = JointPrior(own, mean[dropped]).terms
-            whole_less_part = tuple(a - b for a, b in zip(self.terms, part, strict=True))
-            vars(marginal)["terms"] = whole_less_part
+            vars(marginal)["terms"] = tuple(np.subtract(self.terms, part).tolist())
         return marginal
 
     def grow(self, n_new: int, new: AtomPrior) -> JointPrior:
@@ -216,10 +209,6 @@ class JointPrior(Record):
         precision *= 1.0 - factor
         precision += factor * self.precision
         return JointPrior(precision, factor * self.natural_mean + (1.0 - factor) * natural_mean)
-
-
-#: Every prior that a file may hold. The tests walk these.
-KnownAtomPrior = IsotropicPrior | JointPrior
 
 
 def _log_normal(atoms: Any, log_determinant: float, square: float) -> float:

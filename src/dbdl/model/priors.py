@@ -9,10 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.model.atom_priors import IsotropicPrior, KnownAtomPrior
+from dbdl.model.atom_priors import IsotropicPrior, JointPrior
 from dbdl.model.record import Record
 from dbdl.model.statistics import SeenSums, UsageSums
 from dbdl.model.trust import Floats, Number, Positive
+
+#: Every prior of the atoms that a file may hold.
+KnownAtomPrior = IsotropicPrior | JointPrior
 
 
 @dataclass(frozen=True)
