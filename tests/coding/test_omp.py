@@ -1,5 +1,6 @@
 """Orthogonal matching pursuit against a slow reference, scikit-learn, and its own promises."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -306,14 +307,22 @@ def hard_rows(kind):
 @pytest.mark.parametrize("kind", ["long paths", "bits", "digits"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(selection, dtype, kind):
+def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(
+    monkeypatch, selection, dtype, kind
+):
     X, atoms, n_nonzero = hard_rows(kind)
     X, atoms = X.astype(dtype), atoms.astype(dtype)
     gram = gram_matrix(atoms)
-    batch = omp(X, atoms, n_nonzero, selection=selection, gram=gram)  # many rows: screened
-    for i in range(len(X)):
-        alone = omp(X[i : i + 1], atoms, n_nonzero, selection=selection, gram=gram)
-        np.testing.assert_array_equal(alone.toarray(), batch[i].toarray())
+    module = sys.modules["dbdl.coding.omp"]
+
+    def codes(screen_pays, copy_pays):
+        monkeypatch.setattr(module, "SCREEN_PAYS", screen_pays)
+        monkeypatch.setattr(module, "COPY_PAYS", copy_pays)
+        return omp(X, atoms, n_nonzero, selection=selection, gram=gram)
+
+    careful = codes(np.inf, np.inf)
+    assert same(codes(0, np.inf), careful)
+    assert same(codes(0, 0), careful)  # with a copy of the Gram matrix
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

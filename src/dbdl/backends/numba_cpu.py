@@ -385,9 +385,7 @@ def _add_codes(block, row_start, atom, strength, atoms):
     for left in range(0, block.shape[1], SUM_FEATURES):
         for i in range(len(row_start) - 1):
             own = slice(row_start[i], row_start[i + 1])
-            _add_rows(
-                block[i, left : left + SUM_FEATURES], strength[own], atom[own], atoms, left
-            )
+            _add_rows(block[i, left : left + SUM_FEATURES], strength[own], atom[own], atoms, left)
 
 
 @inlined(CONTRACTED)
