@@ -40,8 +40,9 @@ def kernel(
 ) -> Callable[[Any], Any]:
     """Compile a function that Python calls; it lets go of the interpreter's lock.
 
-    Compiled code may call it only if it is exact. Only with ``allocates`` may it make arrays: the
-    counting of references to arrays takes a good part of the time to compile the others.
+    Compiled code may call it only if it is exact. A kernel that makes arrays, or calculates with
+    whole arrays, says so by ``allocates``. The others only loop over numbers: they are compiled in
+    less time without the counting of references and the search for expressions of arrays.
     """
     fastmath = set(rounding) if rounding else False
     compiled: Callable[[Any], Any] = njit(
@@ -51,6 +52,7 @@ def kernel(
         fastmath=fastmath,
         no_cfunc_wrapper=True,  # for calls from C, of which there are none
         _nrt=allocates,
+        no_rewrites=not allocates,
         **options,
     )
     return compiled

@@ -1,5 +1,6 @@
 """Orthogonal matching pursuit against a slow reference, scikit-learn, and its own promises."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from dbdl.coding.omp import encode, gram_matrix, omp, omp_path
 
 pytestmark = pytest.mark.bits
 
-SELECTIONS = ("orthogonal", "forward")
+RULES = ("orthogonal", "forward")
 
 
 def pursue_slowly(x, atoms, n_nonzero, rule, tol=None):
@@ -68,7 +69,7 @@ def same(a, b):
     )
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("shape", [(40, 70, 30, 12), (5, 300, 64, 30), (35, 20, 50, 15)])
 def test_codes_are_those_of_the_slow_definition(rule, shape):
     n_samples, n_atoms, n_features, n_nonzero = shape
@@ -78,7 +79,7 @@ def test_codes_are_those_of_the_slow_definition(rule, shape):
     np.testing.assert_allclose(codes.toarray(), expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_a_path_filling_nearly_the_whole_space_is_that_of_the_slow_definition(rule):
     # Projected norms get small towards the end: the float32 screen has to give way. The sixteenth
     # atom is left out, since what remains is one direction and every atom lowers it to zero.
@@ -89,14 +90,14 @@ def test_a_path_filling_nearly_the_whole_space_is_that_of_the_slow_definition(ru
     np.testing.assert_allclose(codes, expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_as_many_atoms_as_features_rebuild_the_rows(rule):
     X, atoms = correlated(20, 60, 16, seed=3, spread=0.1)
     codes = omp(X, atoms, 16, rule=rule)
     np.testing.assert_allclose(codes @ atoms, X, atol=1e-8 * np.abs(X).max())
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_near_twins_among_the_atoms_do_not_mislead_the_screen(rule):
     X, atoms = correlated(30, 60, 40, seed=4)
     rng = np.random.default_rng(5)
@@ -110,7 +111,7 @@ def test_near_twins_among_the_atoms_do_not_mislead_the_screen(rule):
     np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("part", [1e-7, 1e-8])
 def test_what_is_left_of_a_row_is_coded_exactly_however_little_it_is(rule, part):
     # Three atoms make up the row but for a part at which float32 sees its own rounding alone.
@@ -145,7 +146,7 @@ def test_atoms_that_hardly_differ_are_told_apart_by_what_they_differ_in():
     np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
     "places", [(0, 1), (2, 7), (1, 128), (5, 131, 256), (127, 128), (130, 256)], ids=repr
 )
@@ -167,7 +168,7 @@ def test_textbook_codes_are_those_of_scikit_learn():
     np.testing.assert_allclose(omp(X, atoms, 25).toarray(), expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_coefficients_are_the_least_squares_on_their_support(rule):
     X, atoms = correlated(20, 150, 60, seed=2)
     for x, code in zip(X, omp(X, atoms, 30, rule=rule), strict=True):
@@ -180,12 +181,12 @@ def test_forward_selection_lowers_the_residual_most_at_the_first_differing_step(
     for n_nonzero in (2, 4, 8):
         textbook, forward = (
             np.linalg.norm(X - omp(X, atoms, n_nonzero, rule=name) @ atoms, axis=1)
-            for name in SELECTIONS
+            for name in RULES
         )
         assert forward.mean() < textbook.mean()
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_one_pass_holds_the_codes_of_every_smaller_number(rule):
     X, atoms = correlated(40, 90, 40)
     lengths = [7, 20, 1, 7]
@@ -216,7 +217,7 @@ def test_the_mean_over_lengths_of_a_path_is_the_mean_of_their_codes():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_a_single_query_equals_its_row_in_a_batch(rule, dtype):
     X, atoms = (array.astype(dtype) for array in correlated(75, 130, 41))
     batch = omp(X, atoms, 12, rule=rule)
@@ -227,7 +228,7 @@ def test_a_single_query_equals_its_row_in_a_batch(rule, dtype):
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 7])
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_any_number_of_threads_gives_the_same_bits(rule, n_jobs):
     X, atoms = correlated(200, 301, 50)
     assert same(
@@ -245,7 +246,7 @@ def test_the_gram_matrix_is_symmetric_and_the_same_for_any_number_of_threads():
         assert np.array_equal(gram, gram_matrix(atoms, n_threads))
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_tol_stops_at_the_norm_of_the_residual_and_n_nonzero_still_caps(rule):
     X, atoms = correlated(20, 60, 30)
     tol = 0.4 * np.linalg.norm(X, axis=1).min()
@@ -262,7 +263,7 @@ def test_tol_stops_at_the_norm_of_the_residual_and_n_nonzero_still_caps(rule):
     assert omp(X, atoms, 5, tol=1e9, rule=rule).nnz == 0
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_a_residual_of_exactly_tol_is_small_enough(rule):
     # Each atom takes a quarter of the squared norm, 4: after n of them the residual has the norm
     # sqrt(4 - n), which is exact for n = 0 and n = 3.
@@ -274,7 +275,7 @@ def test_a_residual_of_exactly_tol_is_small_enough(rule):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_parts_well_above_the_rounding_of_a_dot_product_are_coded(rule, dtype):
     # The atoms are axes, so that nothing is rounded: a part of 20 roundings is there. Parts far
     # under one rounding are as good as nothing, whatever the atoms.
@@ -305,18 +306,24 @@ def hard_rows(kind):
 
 @pytest.mark.parametrize("kind", ["long paths", "bits", "digits"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("rule", SELECTIONS)
-def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(rule, dtype, kind):
+@pytest.mark.parametrize("rule", RULES)
+def test_rows_that_are_screened_get_the_codes_of_rows_that_are_not(monkeypatch, rule, dtype, kind):
     X, atoms, n_nonzero = hard_rows(kind)
     X, atoms = X.astype(dtype), atoms.astype(dtype)
     gram = gram_matrix(atoms)
-    batch = omp(X, atoms, n_nonzero, rule=rule, gram=gram)  # many rows: screened
-    for i in range(len(X)):
-        alone = omp(X[i : i + 1], atoms, n_nonzero, rule=rule, gram=gram)
-        np.testing.assert_array_equal(alone.toarray(), batch[i].toarray())
+    module = sys.modules["dbdl.coding.omp"]
+
+    def codes(screen_pays, copy_pays):
+        monkeypatch.setattr(module, "SCREEN_PAYS", screen_pays)
+        monkeypatch.setattr(module, "COPY_PAYS", copy_pays)
+        return omp(X, atoms, n_nonzero, rule=rule, gram=gram)
+
+    careful = codes(np.inf, np.inf)
+    assert same(codes(0, np.inf), careful)
+    assert same(codes(0, 0), careful)  # with a copy of the Gram matrix
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_exactly_sparse_rows_are_recovered_and_nothing_more(rule):
     rng = np.random.default_rng(0)
     atoms = rng.standard_normal((60, 200))
@@ -328,7 +335,7 @@ def test_exactly_sparse_rows_are_recovered_and_nothing_more(rule):
     np.testing.assert_allclose(codes.toarray(), truth, atol=1e-12)
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_duplicate_and_dependent_atoms_are_never_chosen_twice(rule):
     X, atoms = correlated(30, 12, 40)
     rng = np.random.default_rng(1)
@@ -339,7 +346,7 @@ def test_duplicate_and_dependent_atoms_are_never_chosen_twice(rule):
     np.testing.assert_allclose(codes @ repeated, projected, atol=1e-6 * np.abs(X).max())
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_zero_atoms_are_never_chosen_and_zero_rows_get_empty_codes(rule):
     X, atoms = correlated(33, 40, 20)
     atoms[[0, 7]] = 0
@@ -352,7 +359,7 @@ def test_zero_atoms_are_never_chosen_and_zero_rows_get_empty_codes(rule):
     assert omp(X, np.zeros_like(atoms), 6, rule=rule).nnz == 0
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(("of_rows", "of_atoms"), [(1e30, 1e-30), (1e-30, 1e30), (1e30, 1e30)])
 def test_scales_do_not_matter(rule, of_rows, of_atoms):
     X, atoms = correlated(10, 50, 30)
@@ -361,7 +368,7 @@ def test_scales_do_not_matter(rule, of_rows, of_atoms):
     np.testing.assert_allclose(scaled * (of_atoms / of_rows), codes, rtol=1e-9)
 
 
-@pytest.mark.parametrize("rule", SELECTIONS)
+@pytest.mark.parametrize("rule", RULES)
 def test_float32_stays_float32_and_close_to_float64(rule):
     X, atoms = (array.astype(np.float32) for array in correlated(40, 200, 60))
     codes = omp(X, atoms, 6, rule=rule)

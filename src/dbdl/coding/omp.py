@@ -97,9 +97,10 @@ OVERFLOW = (
     "atoms, to rows of norm one say (normalize=True where there is such a parameter)."
 )
 
-# A float32 copy of the Gram matrix pays if rows x non-zeros x (non-zeros + 64) are more than this
-# many times the atoms: with 1810 atoms from 115 rows on for 10 non-zeros, and from 15 for 50.
-COPY_PAYS = 47
+# The screen pays if rows x non-zeros x (non-zeros + 64) are more than so many times the atoms: with
+# 1810 atoms from 8 rows on for 10 non-zeros, and from the first for 50. A float32 copy of the Gram
+# matrix for it pays from 860 rows on for 10 non-zeros, and from 110 for 50.
+SCREEN_PAYS, COPY_PAYS = 3, 350
 
 # 64 bytes, a cache line and the widest vector, in numbers of float32.
 LINE = 16
@@ -265,11 +266,11 @@ def encode(
     sizes = np.array(lengths, dtype=np.int64)
     longest = int(sizes.max())
     problem = _pose(X, gram, rule, tol)
-    # Many rows pay for a copy that halves what each step reads; few go the careful way at once.
-    many = len(X) * longest * (longest + 64) > COPY_PAYS * len(gram)
-    unit_gram = np.empty(gram.shape if many else (0, 0), np.float32)
-    if many:
-        _unit_gram(problem.gram, problem.inverse_norm, unit_gram)
+    # Few rows go the careful way at once; many pay for a copy that halves what each step reads.
+    work = len(X) * longest * (longest + 64) / len(gram)
+    screens, copies = work > SCREEN_PAYS, work > COPY_PAYS
+    unit_gram = np.empty(gram.shape if copies else (0, 0), np.float32)
+    _unit_gram(problem.gram, problem.inverse_norm, unit_gram)
     order = np.zeros((len(X), longest), np.int32)
     count = np.zeros(len(X), np.int32)
     coefficients = np.zeros((len(X), sizes.sum()), X.dtype)
@@ -282,10 +283,10 @@ def encode(
         factor = _new_factor(longest)
         out = sizes, order[rows], count[rows], coefficients[rows]
         todo = np.flatnonzero(norms)
-        screened = todo if many else todo[:0]
-        screen = _new_screen(unit_gram, longest)
+        screened = todo if screens else todo[:0]
+        screen = _new_screen(unit_gram, len(gram), longest)
         _pursue(screened, correlations, norms, problem, factor, screen, *out)
-        left = np.flatnonzero(count[rows] < 0) if many else todo
+        left = np.flatnonzero(count[rows] < 0) if screens else todo
         exact = np.zeros((longest + 2 if len(left) else 2, len(gram)))
         _pursue_carefully(left, correlations, norms, problem, factor, exact, *out)
 
@@ -400,7 +401,7 @@ class _Factor(NamedTuple):
 class _Screen(NamedTuple):
     """The screening side of a row, float32, padded to whole cache lines."""
 
-    gram: Array  # (n_atoms, n_atoms), of atoms of norm one
+    gram: Array  # (n_atoms, n_atoms), of atoms of norm one; (0, 0): not copied
     directions: Array  # V, (longest + 8, width): room for the zero weights of a last, partial group
     running: Array  # (CHUNK,), the direction in the making
     correlation: Array  # (width,)
@@ -430,8 +431,8 @@ def _new_factor(longest: int) -> _Factor:
     return _Factor(np.zeros((longest, longest)), *(np.zeros(longest) for _ in range(5)))
 
 
-def _new_screen(gram: Array, longest: int) -> _Screen:
-    width = -(-len(gram) // LINE) * LINE
+def _new_screen(gram: Array, n_atoms: int, longest: int) -> _Screen:
+    width = -(-n_atoms // LINE) * LINE
     if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
         width += LINE
     buffer = _aligned_zeros(longest + 8 + 3, width, np.float32)
@@ -457,9 +458,9 @@ def _aligned_zeros(n_rows: int, n_columns: int, dtype: type) -> Array:
 
 @kernel(CONTRACTED)
 def _unit_gram(gram: Array, inverse_norm: Array, unit: Array) -> None:
-    """Fill ``unit``, float32, with the Gram matrix of atoms scaled to norm one."""
-    for i in range(gram.shape[0]):
-        for k in range(gram.shape[0]):
+    """Fill ``unit``, float32, with the Gram matrix of atoms scaled to norm one, if it has room."""
+    for i in range(unit.shape[0]):
+        for k in range(unit.shape[0]):
             unit[i, k] = gram[i, k] * inverse_norm[i] * inverse_norm[k]
 
 
@@ -488,6 +489,7 @@ def _pursue(
         screen_weights,
     ) = screen  # fmt: skip
     n_atoms, width, longest = correlations.shape[1], V.shape[1], order.shape[1]
+    copied = screen_gram.shape[0] > 0
     shrinking = V.dtype.type(1 if forward else 0)  # squared norms, as atoms are projected
     for i in rows:
         norm = norms[i]
@@ -517,9 +519,14 @@ def _pursue(
                 if chosen >= 0:
                     # Make the direction of the atom chosen last.
                     filled = max(0, min(stop, n_atoms) - start)
-                    row = screen_gram[chosen, start : start + filled]
-                    for k in range(filled):
-                        running[k] = row[k]
+                    if copied:
+                        row = screen_gram[chosen, start : start + filled]
+                        for k in range(filled):
+                            running[k] = row[k]
+                    else:
+                        own, scale = gram[chosen, start:stop], inverse_norm[start:stop]
+                        for k in range(filled):
+                            running[k] = own[k] * inverse_norm[chosen] * scale[k]
                     for k in range(filled, CHUNK):
                         running[k] = 0
                     # Groups of eight: the running sum is read and written once for eight products,
