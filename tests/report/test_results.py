@@ -50,7 +50,7 @@ def test_what_was_not_run_is_not_there_and_an_empty_table_is_refused(tmp_path):
 def test_p_values_and_words_about_them_need_five_splits(tmp_path):
     few = write_results(TABLE, summarise(TABLE, RECORDS), tmp_path / "few.html")
     page = few.read_text(encoding="utf-8")
-    assert "No p-values: 3 splits are too few" in page and "by chance" not in page
+    assert "No p-values: 3 splits, where at least 5 are needed" in page and "by chance" not in page
     five = [
         record(method, s, accuracy=share + s / 1000, n_train=80, n_test=20)
         for method, share in (("DBDL", 0.98), ("SRC", 0.96))
