@@ -13,12 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from dbdl.learn.ensemble import LabelSettings, Task, choose_on_held_out_rows, learn_ensemble
 
 from benchmarks.problems import Split, splits
-from dbdl.backends import NumbaBackend
+from dbdl.backends.crew import Crew
+from dbdl.coding import Coder, Forward, Orthogonal, candidates, lengths_for
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.held_out import GREEDY, Coder, every_coder, lengths_for
+from dbdl.learn.journal import Journal
+from dbdl.learn.members import learn_members, score_rows
+from dbdl.learn.pilots import choose
+from dbdl.learn.problem import LabelSettings, Problem
 
 OUTPUT = Path("benchmarks/output")
 
@@ -40,7 +43,7 @@ Row = tuple[str, ChainSettings, LabelSettings, list[Coder], int]
 def rows(n_features: int) -> list[Row]:
     """One more detail in each row."""
     table: list[Row] = [
-        ("the paper to the letter", LETTER, LabelSettings("gibbs"), [Coder("orthogonal", 50)], 1)
+        ("the paper to the letter", LETTER, LabelSettings("gibbs"), [Orthogonal(50)], 1)
     ]
 
     def then(text: str, *, labels=None, coders=None, chains=1, **chain) -> None:
@@ -58,25 +61,26 @@ def rows(n_features: int) -> list[Row]:
     then("atoms that are hardly informed dropped too", least_energy=0.05)
     then("label atoms by ridge on the training codes", labels=LabelSettings("ridge"))
     then("ten non-zeros at the start, not fifty", n_start_nonzero=10)
-    then("forward selection in the coder", coders=[Coder("forward", 50)])
-    plain = every_coder(lengths, GREEDY, path_averages=[False])
+    then("forward selection in the coder", coders=[Forward(50)])
+    plain = [family(n) for family in (Forward, Orthogonal) for n in lengths]
     then("rule and number of non-zeros chosen on held-out rows", coders=plain)
-    then("means along the greedy path among them", coders=every_coder(lengths, GREEDY))
-    then("the lasso's path among them", coders=every_coder(lengths))
+    greedy = candidates(["forward", "orthogonal"], lengths)
+    then("means along the greedy path among them", coders=greedy)
+    then("the lasso's path among them", coders=candidates("auto", lengths))
     then("five chains: the defaults", chains=5)
     return table
 
 
 def accuracy(split: Split, row: Row) -> tuple[float, float]:
-    """Test accuracy, and atoms left a chain."""
+    """Test accuracy, and atoms left per chain."""
     _, settings, labels, coders, n_chains = row
     classes, y = np.unique(split.y_train, return_inverse=True)
-    task = Task(0, split.X_train, y, len(classes), settings, labels, n_chains)
-    coder = coders[0]
+    problem = Problem(split.X_train, y, len(classes), settings, labels, n_chains)
+    crew, journal, coder = Crew(n_threads=2), Journal(), coders[0]
     if len(coders) > 1:
-        coder = choose_on_held_out_rows(task, coders, 2).coder
-    members = learn_ensemble(task, coder, 2)
-    scores = sum(m.encode(split.X_test, coder, NumbaBackend(2)) @ m.label_atoms for m in members)
+        coder = choose(problem, coders, [1.0], crew, journal).coder
+    members = learn_members(problem, coder, crew, journal)
+    (scores,) = score_rows(split.X_test, members, [coder], crew.backend())
     right = classes[scores.argmax(axis=1)] == split.y_test
     return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
 

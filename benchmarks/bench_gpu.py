@@ -20,15 +20,19 @@ from typing import Any
 import numpy as np
 import torch
 import triton
-from dbdl.learn.ensemble import LabelSettings, Task, learn_ensemble
 
+from benchmarks.journal import Telling
 from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend
+from dbdl.backends.crew import Crew
 from dbdl.backends.torch_gpu import TorchBackend, exact_products
+from dbdl.coding import Forward, PreparedAtoms
 from dbdl.draws import make_key
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.learn.held_out import Coder
+from dbdl.learn.journal import Journal
+from dbdl.learn.members import learn_members
+from dbdl.learn.problem import LabelSettings, Problem
 
 N_RUNS, N_WARM = 5, 2
 
@@ -115,8 +119,8 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
         found[:] = [learned]
 
     def five() -> None:
-        task = Task(0, X, y, n_classes, settings, LabelSettings(), 5, device)
-        learn_ensemble(task, Coder("forward", 50), 5)
+        problem = Problem(X, y, n_classes, settings, LabelSettings(), n_chains=5)
+        learn_members(problem, Forward(50), Crew(device, 5, size=problem.size), Journal())
 
     for name, work, wanted in (("one chain", one, 0.5), ("five chains", five, 1.5)):
         seconds, first = median_seconds(work)
@@ -144,18 +148,18 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
 def bench_coding(n_queries: int, n_features: int, n_atoms: int, device: str) -> None:
     """Codes of queries with 50 non-zeros, host to host, beside our own CPU."""
     X, _ = class_centres(n_queries + n_atoms, n_features, 102)
-    atoms, queries = X[:n_atoms], X[n_atoms:]
+    atoms, queries = PreparedAtoms(X[:n_atoms]), X[n_atoms:]
     gpu, cpu = TorchBackend(1, device=device), NumbaBackend(1)
     codes: dict[str, Any] = {}
 
     def on_gpu() -> None:
-        codes["gpu"] = gpu.pursue(queries, atoms, None, [50], "forward").to_csr([0], n_atoms)
+        codes["gpu"] = gpu.pursue(queries, atoms, [50], "forward").to_csr([0], n_atoms)
 
     seconds, first = median_seconds(on_gpu)
     n_timed = min(n_queries, 500)
-    cpu.pursue(queries[:10], atoms, None, [50], "forward")
+    cpu.pursue(queries[:10], atoms, [50], "forward")
     start = time.perf_counter()
-    part = cpu.pursue(queries[:n_timed], atoms, None, [50], "forward").to_csr([0], n_atoms)
+    part = cpu.pursue(queries[:n_timed], atoms, [50], "forward").to_csr([0], n_atoms)
     cpu_seconds = (time.perf_counter() - start) * n_queries / n_timed
     same = (abs(codes["gpu"][:n_timed] - part) > 1e-4).nnz / max(part.nnz, 1)
     print(
@@ -180,7 +184,7 @@ def bench_rows(n_features: int, n_atoms: int, device: str, sizes: tuple[int, ...
             torch.cuda.synchronize()
             ends.append(time.perf_counter())
 
-        learn_chain(make_key(0), X, y, settings, TorchBackend(1, device=device), remember)
+        learn_chain(make_key(0), X, y, settings, TorchBackend(1, device=device), Telling(remember))
         seconds = statistics.median(np.diff(ends))
         memory = torch.cuda.max_memory_allocated() / 2**30
         print(f"| {n_rows} | {seconds:.3f} | {n_rows / seconds:,.0f} | {memory:.1f} |", flush=True)

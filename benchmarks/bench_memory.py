@@ -48,6 +48,7 @@ class Measured:
 
 def measure(n_rows: int, dtype: str) -> Measured:
     """Fit ``n_rows`` rows in this process."""
+    from benchmarks.journal import Telling
     from dbdl.backends.numba_cpu import NumbaBackend
     from dbdl.draws import make_key
     from dbdl.learn.chain import ChainSettings, learn_chain
@@ -60,9 +61,8 @@ def measure(n_rows: int, dtype: str) -> Measured:
     before = resident_bytes()
     forget_peak()
     begin = time.perf_counter()
-    learned = learn_chain(
-        make_key(0), X, y, settings, backend, on_sweep=lambda _: ends.append(time.perf_counter())
-    )
+    journal = Telling(lambda _: ends.append(time.perf_counter()))
+    learned = learn_chain(make_key(0), X, y, settings, backend, journal)
     peak = peak_bytes() - before
     trace = learned.chain.trace
     return Measured(

@@ -68,7 +68,7 @@ print(json.dumps({{
     "query": latency[len(latency) // 2],
     "slow_query": latency[int(0.95 * len(latency))],
     "n_atoms": model.n_atoms_,
-    "n_nonzero": model.n_nonzero_,
+    "n_nonzero": model.coder_.n_nonzero,
 }}))
 """
 

@@ -64,7 +64,7 @@ def learn_in_batches(model: DBDLClassifier, split: Split, batches: list[np.ndarr
         print(
             f"  batch {number + 1}/{len(batches)}: {len(rows)} rows, {took:.1f} s, "
             f"{model.n_atoms_ / len(model.chains_):.0f} atoms a chain, "
-            f"{model.n_nonzero_} by {model._coder()}, "
+            f"{model.coder_.n_nonzero} by {model.coder_}, "
             f"{100 * accuracy:.2f} % of the classes known so far",
             flush=True,
         )
@@ -96,7 +96,7 @@ def compare(name: str, split: Split, arguments: argparse.Namespace, seed: int) -
         whole = model.score(split.X_test, split.y_test)
         print(
             f"  fit: {took:.1f} s, {model.n_atoms_ / arguments.chains:.0f} atoms a chain, "
-            f"{model.n_nonzero_} by {model._coder()}, "
+            f"{model.coder_.n_nonzero} by {model.coder_}, "
             f"{100 * whole:.2f} %",
             flush=True,
         )

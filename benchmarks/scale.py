@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bench_memory import MIB, forget_peak, peak_bytes, resident_bytes
+from benchmarks.journal import Telling
 from dbdl.backends import NumbaBackend
 from dbdl.backends.sharded import InTurn, ShardedBackend
 from dbdl.draws import make_key
@@ -61,7 +62,7 @@ def labels(n_rows: int) -> np.ndarray:
 def learn(backend: Any, rows: Any, on_sweep: Callable[[Any], None]) -> Any:
     """Learn one chain."""
     settings = ChainSettings(n_initial_atoms=N_ATOMS, n_sweeps=N_SWEEPS)
-    return learn_chain(make_key(0), rows, labels(len(rows)), settings, backend, on_sweep=on_sweep)
+    return learn_chain(make_key(0), rows, labels(len(rows)), settings, backend, Telling(on_sweep))
 
 
 # -------------------------------------------------------------------------------------- workers

@@ -12,6 +12,9 @@ import pandas as pd
 from hypothesis import strategies as st
 from scipy import sparse
 
+from dbdl import ModelSettings
+from dbdl.coding import Forward, LassoPath, Orthogonal, PosteriorMean
+
 N_ROWS = (1, 2, 3, 5, 8, 13, 24)
 N_FEATURES = (1, 2, 3, 6, 17)
 
@@ -409,6 +412,14 @@ CHOICES = (
 SEEDS = (0, -1, 2**32, 1.5, "x", None, np.random.RandomState(0))
 JOBS = (None, 0, 1, -1, -5, 3, 10**6, 1.5, "x", True)
 
+CODERS = (
+    *CHOICES, "posterior mean", Forward(3), Forward(100), Forward(5, path_average=True),
+    Orthogonal(np.int64(2)), LassoPath(4), PosteriorMean(3, n_sweeps=4), Forward(0), LassoPath(2.5),
+    PosteriorMean(2, n_sweeps=0), ["forward", LassoPath(2)], ("lasso",), [], [3], [["forward"]],
+    ["auto", "forward"], Forward,
+)  # fmt: skip
+MODELS = (None, ModelSettings(), ModelSettings, {}, "paper", 3)
+
 #: A path is written to, callbacks are another door.
 LEFT_ALONE = ("checkpoint", "checkpoint_every", "verbose")
 
@@ -417,6 +428,11 @@ def values_for(name, default):
     """Odd values of a parameter, by its name and its default."""
     if name == "random_state":
         return SEEDS
+    if name == "coder":
+        return CODERS
+    if name == "model":
+        return MODELS
+    name = name.removeprefix("model__")
     if name == "n_jobs":
         return JOBS
     if name.startswith("n_") or name == "variant":
@@ -434,4 +450,6 @@ def parameters(draw, defaults):
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
         name = draw(st.sampled_from(names))
         chosen[name] = draw(st.sampled_from(values_for(name, defaults[name])))
+    if "model" in chosen:  # which may have no settings
+        return {name: value for name, value in chosen.items() if not name.startswith("model__")}
     return chosen

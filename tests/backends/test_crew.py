@@ -12,7 +12,7 @@ import pytest
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.backends import NumbaBackend, crew
 from dbdl.backends.base import DeviceMemoryError
-from dbdl.backends.sharded import ShardedBackend
+from dbdl.backends.sharded import InTurn, ShardedBackend
 
 N_ROWS, N_ATOMS = 30_000, 30
 FIT = {"n_sweeps": 2, "n_chains": 2, "n_initial_atoms": N_ATOMS, "n_nonzero": 3, "random_state": 0}
@@ -90,3 +90,40 @@ def test_a_device_too_small_for_a_block_of_rows_says_so(rows, monkeypatch):
         pytest.raises(DeviceMemoryError, match="too little memory"),
     ):
         DBDLClassifier(**FIT).fit(*rows)
+
+
+# ------------------------------------------------------------------------------------ threads
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("n_items", [0, 1, 3, 7])
+def test_results_come_in_order_whatever_the_number_of_threads(n_threads, n_items):
+    found = crew.Crew(n_threads=n_threads).map(lambda item, backend: item**2, range(n_items))
+    assert found == [item**2 for item in range(n_items)]
+
+
+def test_whole_rounds_have_one_thread_per_item_and_what_is_left_over_shares_them():
+    def threads_of(n_items, n_threads):
+        return crew.Crew(n_threads=n_threads).map(lambda _, own: own.n_threads, range(n_items))
+
+    assert threads_of(7, 3) == [1] * 6 + [3]
+    assert threads_of(5, 3) == [1] * 5  # two items are left: a thread each
+    assert threads_of(2, 8) == [4, 4]
+    assert threads_of(2, 1) == [1, 1]
+
+
+def test_an_error_of_one_piece_of_work_is_raised():
+    def work(item, backend):
+        if item == 2:
+            raise ZeroDivisionError("two")
+        return item
+
+    with pytest.raises(ZeroDivisionError, match="two"):
+        crew.Crew(n_threads=2).map(work, range(4))
+
+
+def test_a_crew_for_rows_in_memory_has_no_engine():
+    whole = crew.Crew(engine=InTurn(part_bytes=10**6))
+    assert isinstance(whole.backend(), ShardedBackend)
+    assert isinstance(whole.here().backend(), NumbaBackend)
+    assert whole.here().n_threads == whole.n_threads

@@ -266,12 +266,38 @@ def test_coders_stand_for_themselves_in_order_and_once():
     assert candidates(Forward(9), [1, 2]) == [Forward(9)]
 
 
-@pytest.mark.parametrize("wanted", ["omp", ["forward", "omp"], ["auto", "forward"], [3]], ids=str)
+@pytest.mark.parametrize(
+    "wanted",
+    ["omp", ["forward", "omp"], ["auto", "forward"], [3], [["forward"]], [Forward], np.eye(2)],
+    ids=str,
+)
 def test_an_unknown_family_is_refused_and_the_known_ones_are_named(wanted):
     with pytest.raises(
         ValueError, match=r"coder is .*Expected 'auto', one of \['forward', 'lasso'"
     ):
         candidates(wanted, [1])
+
+
+@pytest.mark.parametrize(
+    "coder",
+    [
+        *(family(n) for family in FAMILIES.values() for n in (0, -1, 2.5, "3", None)),
+        Forward(2, path_average="yes"),
+        PosteriorMean(2, n_sweeps=0),
+        PosteriorMean(2, n_sweeps=2.5),
+    ],
+    ids=repr,
+)
+def test_a_coder_with_settings_that_are_none_is_refused_by_name(coder):
+    with pytest.raises(ValueError, match=r"coder\.(n_nonzero|path_average|n_sweeps) is"):
+        candidates(coder, [1])
+    with pytest.raises(ValueError, match=r"coder\."):
+        candidates(["forward", coder], [1])
+
+
+def test_no_coder_at_all_is_refused():
+    with pytest.raises(ValueError, match="coder is empty"):
+        candidates([], [1])
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)

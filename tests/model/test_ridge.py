@@ -39,3 +39,15 @@ def test_scaled_codes_are_solved_for_from_the_sums_of_the_codes(penalty):
 def test_one_code_is_shrunk_by_its_square_over_its_square_and_the_penalty():
     found = ridge(csr_matrix([[3.0]]), np.array([[2.0]]), 1.0)
     np.testing.assert_allclose(found, [[2.0 * 3.0 / (3.0**2 + 1.0)]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(20, 6), (4, 9)], ids=["tall", "wide"])
+def test_where_the_penalty_is_lost_in_rounding_the_smallest_solution_is_found(shape):
+    codes, target = make_problem(*shape)
+    codes[:, 1] = codes[:, 0]  # copies: without a penalty there are many solutions
+    found = ridge(csr_matrix(codes), target, 1e-300)
+    np.testing.assert_allclose(found, np.linalg.pinv(codes) @ target, rtol=1e-6, atol=1e-9)
+
+
+def test_codes_without_an_entry_have_no_solution_but_zero():
+    assert not ridge(csr_matrix((5, 3)), np.ones((5, 2)), 0.1).any()

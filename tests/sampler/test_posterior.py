@@ -1,5 +1,7 @@
 """A chain publishes unit atoms and the norms they had, from the mean or from draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,21 @@ def test_selection_probabilities_are_the_means_of_their_beta_distributions(backe
     found = publish(KEY, state, data, PRIORS, backend).selection_probability
     expected = (PRIORS.beta_a + count) / (PRIORS.beta_a + PRIORS.beta_b + 10)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@both_backends
+def test_an_atom_that_no_row_uses_is_published_as_zero_if_others_are_used(backend):
+    state, data = make_state(backend)
+    codes = state.codes.to_dense(N_ATOMS)
+    codes[:, 2] = 0.0
+    found = publish(KEY, replace(state, codes=Codes.from_dense(codes)), data, PRIORS, backend)
+    assert not found.atoms[2].any()
+    np.testing.assert_allclose(np.linalg.norm(np.delete(found.atoms, 2, axis=0), axis=1), 1.0)
+
+
+@both_backends
+def test_where_no_row_uses_any_atom_the_last_draws_are_published(backend):
+    state, data = make_state(backend)
+    state = replace(state, codes=Codes.from_dense(np.zeros((30, N_ATOMS))))
+    found = publish(KEY, state, data, PRIORS, backend)
+    np.testing.assert_allclose(unscaled(found), state.parameters.atoms, rtol=1e-12)

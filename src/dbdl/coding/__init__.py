@@ -11,6 +11,7 @@ from dbdl.coding.lasso_path import LassoPath
 from dbdl.coding.llc import llc
 from dbdl.coding.omp import omp, omp_path
 from dbdl.coding.posterior_mean import PosteriorMean
+from dbdl.model.trust import check
 
 __all__ = [
     "FAMILIES",
@@ -59,13 +60,16 @@ def candidates(
         "cpu" or "cuda".
     """
     parts = [wanted] if isinstance(wanted, str | Coder) else list(wanted)
-    if parts == ["auto"]:
+    if not parts:
+        raise ValueError("coder is empty. Expected one coder or family at least, or 'auto'.")
+    if len(parts) == 1 and isinstance(parts[0], str) and parts[0] == "auto":
         parts = [f.name for f in FAMILIES.values() if f.automatic and device in f.devices]
     found: list[Coder] = []
     for part in parts:
         if isinstance(part, Coder):
+            check(type(part), part, "coder")
             found.append(part)
-        elif part in FAMILIES:
+        elif isinstance(part, str) and part in FAMILIES:
             found += FAMILIES[part].candidates(lengths, alone=len(parts) == 1)
         else:
             raise ValueError(

@@ -1,0 +1,126 @@
+"""Every setting of the model decides something, and can be searched over."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl.coding import Forward
+from dbdl.learn.chain import ChainSettings
+
+#: A value other than the default for each setting.
+OTHER = {
+    "initial_ratio": 0.5,
+    "n_start_nonzero": 2,
+    "scan": "paper",
+    "noise_precision": 1e3,
+    "sample_noise": False,
+    "noise_per_class": True,
+    "strength_precision": 10.0,
+    "strengths_counted": "all",
+    "atom_precision": 1.0,
+    "usage_a": 0.5,
+    "usage_b": 0.5,
+    "hyper_prior": 1.0,
+    "beta_size": "current",
+    "least_energy": 2.0,
+    "n_atom_draws": 2,
+    "start_selection": "half",
+    "keep_copies": True,
+}
+BAD = {"n_start_nonzero": 0, "n_atom_draws": -1, "least_energy": -0.1} | {
+    name: value
+    for name, value in dict.fromkeys(OTHER, "something").items()
+    if name not in ("n_start_nonzero", "n_atom_draws", "least_energy")
+}
+QUICK = {"n_sweeps": 3, "n_chains": 1, "coder": Forward(2), "calibrate": False, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = np.einsum("id,idf->if", rng.random((60, 3)), rng.standard_normal((3, 3, 12))[y])
+    return X + 0.05 * rng.standard_normal(X.shape), y
+
+
+def result(model, rows):
+    """All that a chain publishes, as bytes."""
+    chain = model.fit(*rows).chains_[0]
+    trace = [getattr(chain.trace, field.name) for field in fields(chain.trace)]
+    return [part.tobytes() for part in (chain.atoms, chain.selection_probability, *trace)]
+
+
+@pytest.fixture(scope="module")
+def expected(rows):
+    return result(DBDLClassifier(**QUICK), rows)
+
+
+def test_every_setting_is_listed_here():
+    assert set(OTHER) == {field.name for field in fields(ModelSettings)} == set(BAD)
+    assert set(ModelSettings().get_params()) == set(OTHER)
+    defaults = ModelSettings().get_params()
+    assert all(defaults[name] != value for name, value in OTHER.items())
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_every_setting_changes_what_is_learned(name, rows, expected):
+    model = DBDLClassifier(**QUICK).set_params(**{f"model__{name}": OTHER[name]})
+    assert result(model, rows) != expected
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_setting_is_the_same_by_every_way(name, rows):
+    value = {name: OTHER[name]}
+    given = DBDLClassifier(model=ModelSettings(**value), **QUICK)
+    named = DBDLClassifier(**QUICK).set_params(**{f"model__{name}": OTHER[name]})
+    assert given.get_params()[f"model__{name}"] == OTHER[name]
+    assert result(given, rows) == result(named, rows) == result(clone(given), rows)
+
+
+def test_no_settings_are_the_defaults(rows, expected):
+    assert result(DBDLClassifier(model=ModelSettings(), **QUICK), rows) == expected
+
+
+@pytest.mark.parametrize("name", [name for name in OTHER if name != "noise_per_class"])
+def test_every_setting_changes_a_dictionary_too(name, rows):
+    """But for the noise of each class: there is one."""
+    quick = {"n_sweeps": 3, "random_state": 0}
+    other = BetaProcessDictionary(model=ModelSettings(**{name: OTHER[name]}), **quick)
+    plain, other = (model.fit(rows[0]) for model in (BetaProcessDictionary(**quick), other))
+    assert (plain.atoms_.tobytes(), plain.trace_.log_joint.tobytes()) != (
+        other.atoms_.tobytes(), other.trace_.log_joint.tobytes()
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_setting_out_of_range_is_named(name, rows):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of ModelSettings"):
+        DBDLClassifier(model=ModelSettings(**{name: BAD[name]}), **QUICK).fit(*rows)
+
+
+def test_settings_of_one_estimator_are_not_those_of_another():
+    one, other = DBDLClassifier(), DBDLClassifier()
+    one.set_params(model__scan="paper")
+    assert one.model.scan == "paper" and other.model is None
+    copied = clone(one).set_params(model__scan="collapsed")
+    assert (one.model.scan, copied.model.scan) == ("paper", "collapsed")
+    with pytest.raises(ValueError, match="Invalid parameter 'skan'"):
+        other.set_params(model__skan="paper")
+
+
+def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size():
+    own = {field.name for field in fields(ChainSettings)}
+    assert own == {*OTHER, "n_sweeps", "n_initial_atoms"}
+    settings = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)._chain_settings()
+    assert (settings.n_sweeps, settings.n_initial_atoms) == (9, 7)
+    parts = settings.get_params()
+    assert {name: parts[name] for name in OTHER} == ModelSettings().get_params()
+
+
+def test_settings_show_what_is_not_the_default():
+    assert repr(ModelSettings(scan="paper")) == "ModelSettings(scan='paper')"
+    with pytest.raises(TypeError):
+        ModelSettings("paper")
