@@ -576,7 +576,8 @@ SCIKIT_LEARN = re.compile(
 NAMES = re.compile(
     r"\b(X|y|atoms|gram|codes|classes|images?|estimator|n_jobs|n_threads|path|file|folder|" +
     "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVDDictionary().get_params(),
-              "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side", "n_components",
+              "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side",
+              "n_components",
               *(p for method in OURS.values() for p in method().get_params())}) + r")\b"
 )  # fmt: skip
 #: Where errors may come from: our code, and scikit-learn's checks.
