@@ -341,7 +341,7 @@ MUTANTS = (
         "learn/chain.py",
         "noise_rate=self.hyper_prior",
         "noise_rate=1e-6",
-        "model/test_settings.py",
+        "learn/test_chain.py",
     ),
     mutant(
         "settings-of-the-start-ignored",

@@ -163,6 +163,14 @@ def test_attributes_that_no_fit_sets_are_refused(model, tmp_path, monkeypatch, n
         load(path)
 
 
+@pytest.mark.parametrize("value", [-1.0, "many", None])
+def test_settings_of_the_model_out_of_range_are_refused(model, tmp_path, monkeypatch, value):
+    bad = dbdl.ModelSettings(noise_precision=value)
+    path = save_changed(model, model, "model", bad, tmp_path / "model.skops", monkeypatch)
+    with pytest.raises(ModelFileError, match=r"model\.skops .*noise_precision.* of ModelSettings"):
+        load(path)
+
+
 def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
     path = save_changed(model, model, "n_features_in_", 63, tmp_path / "model.skops", monkeypatch)
     with pytest.raises(ModelFileError, match=r"atoms has shape .* n_features = 63"):

@@ -106,6 +106,8 @@ class DictionaryEstimator(
     def _check_fitted(self, scope: Scope) -> None:
         """Check the chains, and what is remembered to resume them."""
         super()._check_fitted(scope)
+        if (model := vars(self).get("model")) is not None:
+            model._validate_params()
         self._check_attributes(scope, "chains_", "coder_")
         if not self.chains_:
             raise RecordError("chains_ is empty")

@@ -66,7 +66,9 @@ def score_rows(
     """Scores (n_samples, n_classes) of rows by each coder: the mean over members."""
     scores = [np.zeros((len(X), members[0].label_atoms.shape[1])) for _ in coders]
     for member in members:
-        codes = encode_each(X, member.prepared, coders, backend)
+        # Not `member.prepared`: a model whose batch is interrupted is left as it was, caches too.
+        atoms = PreparedAtoms(member.atoms, member.code_prior)
+        codes = encode_each(X, atoms, coders, backend)
         for total, part in zip(scores, codes, strict=True):
             total += part @ member.label_atoms / len(members)
     return scores
