@@ -15,6 +15,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dbdl import DBDLClassifier
+from dbdl.coding import Coder, Forward
 from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows
@@ -208,32 +209,32 @@ def test_atoms_are_those_of_one_dictionary_in_every_ensemble(data):
 
 # ----------------------------------------------------------------------------------------- quick
 
-CHOICES = ("n_nonzero", "selection", "coder", "path_average")
-
 
 @pytest.mark.parametrize("name", methods())
 def test_with_quick_no_method_chooses_anything(name):
     table = Table("t", "t", "", {"c": Protocol(folds=2)}, (Entry(name),))
-    [entry] = nothing_chosen(table, n_features=64).entries
+    [entry] = nothing_chosen(table).entries
     given = methods()[name](**entry.settings).get_params()
-    assert "auto" not in [given.get(choice) for choice in CHOICES]
+    coder = given.get("coder")
+    assert coder != "auto" and (given.get("n_nonzero") != "auto" or isinstance(coder, Coder))
 
 
 def test_with_quick_a_fit_of_dbdl_tries_one_coder(data):
     table = Table("t", "t", "", {"c": Protocol(folds=2)}, (Entry("DBDL", {"n_sweeps": 2}),))
     [record] = run_table(table, data, None, n_splits=1, quick=True)
     assert record["chosen"] == {} and "coder" not in record
-    first = next(cells(nothing_chosen(table, 64), data))
-    assert json.loads(record["settings"]) == dict(first.entry.settings)
+    first = next(cells(nothing_chosen(table), data))
+    assert first.entry.settings == {"n_sweeps": 2, "coder": Forward(10)}
+    assert json.loads(record["settings"]) == {"n_sweeps": 2, "coder": repr(Forward(10))}
     model, _ = fit_cell(first, data)  # the model of the page is that of the table
-    assert len(model.held_out_.coders) == 1 and model.n_nonzero_ == 10
+    assert len(model.held_out_.coders) == 1 and model.coder_ == Forward(10)
 
 
-def test_settings_that_a_table_gives_stay_with_quick_and_codes_fit_few_features():
+def test_settings_that_a_table_gives_stay_with_quick():
     entries = (Entry("DBDL", {"n_nonzero": 7}), Entry("bagged rows"), Entry("ridge"))
     table = Table("t", "t", "", {"c": Protocol(folds=2)}, entries)
-    ours, bagged, ridge = (entry.settings for entry in nothing_chosen(table, 4).entries)
-    assert ours["n_nonzero"] == 7 and bagged["n_nonzero"] == 4 and not ridge
+    ours, bagged, ridge = (entry.settings for entry in nothing_chosen(table).entries)
+    assert ours == {"coder": Forward(7)} and bagged == {"coder": Forward(10)} and not ridge
 
 
 def test_a_table_says_whether_settings_were_searched(table):

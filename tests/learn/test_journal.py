@@ -10,21 +10,19 @@ import pytest
 from dbdl.backends.crew import Crew
 from dbdl.coding import FAMILIES, Forward, LassoPath, PosteriorMean
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.held_out import choose_coder
-from dbdl.learn.journal import (
+from dbdl.learn.checkpoints import (
     CheckpointFolder,
     Choice,
-    FitSizes,
     Identity,
-    Journal,
     block_fingerprint,
     differences,
     fingerprint,
     join_fingerprints,
-    open_journal,
 )
+from dbdl.learn.held_out import choose_coder
+from dbdl.learn.journal import Journal, open_journal
 from dbdl.learn.members import learn_members
-from dbdl.learn.pilots import choose, pilots_of
+from dbdl.learn.pilots import Candidates, choose, pilots_of
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.statistics import SUM_ROWS
 from dbdl.sampler.checkpoint import CheckpointError, to_arrays
@@ -56,8 +54,8 @@ class Told:
 def open_at(path, problem, follow=None, *, warm_start=False, seed_given=True, **changed):
     parameters = {"n_sweeps": problem.settings.n_sweeps, "n_chains": problem.n_chains, **changed}
     return open_journal(
+        problem,
         Identity.of("Estimator", parameters, problem),
-        FitSizes.of(problem),
         follow or Told(),
         seed_given=seed_given,
         memory=None,
@@ -90,8 +88,8 @@ class Nobody(Crew):
 def test_a_journal_that_keeps_nothing_passes_every_sweep_on():
     told, problem = Told(), make_problem()
     journal = Journal(told)
-    choice = choose(problem, CODERS, [1.0], Crew(), journal)
-    members = learn_members(problem, choice.coder, Crew(), journal)
+    choice = choose(problem, Candidates(CODERS), Crew(), journal)
+    members = learn_members(problem, choice, Crew(), journal)
     pilots = {("pilot", n): 4 for n in range(len(pilots_of(problem)))}
     assert told.counts() == {**pilots, ("chain", 0): 4, ("chain", 1): 4}
     assert told.records["chain", 1] == members[1].trace.records()
@@ -101,21 +99,21 @@ def test_a_journal_that_keeps_nothing_passes_every_sweep_on():
 def test_what_is_kept_is_returned_by_nobody_s_work(tmp_path):
     problem = make_problem()
     journal = open_at(tmp_path / "fit", problem)
-    choice = choose(problem, CODERS, [1.0], Crew(), journal)
-    expected = learn_members(problem, choice.coder, Crew(), journal)
+    choice = choose(problem, Candidates(CODERS), Crew(), journal)
+    expected = learn_members(problem, choice, Crew(), journal)
     told = Told()
     again = open_at(tmp_path / "fit", problem, told)
-    assert again.choice == choose(problem, CODERS, [1.0], Nobody(), again)
+    assert again.choice == choose(problem, Candidates(CODERS), Nobody(), again)
     assert same_bits(again.choice.held_out, choice.held_out)
     assert (again.choice.coder, again.choice.temperature) == (choice.coder, choice.temperature)
-    found = learn_members(problem, choice.coder, Nobody(), again)
+    found = learn_members(problem, choice, Nobody(), again)
     assert all(same_bits(one, other) for one, other in zip(found, expected, strict=True))
     assert told.counts() == {("chain", 0): 4, ("chain", 1): 4}  # told all the same
 
 
 def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
     problem = make_problem()
-    (expected, _) = learn_members(problem, Forward(2), Crew(), Journal())
+    (expected, _) = learn_members(problem, Choice.of([Forward(2)], None), Crew(), Journal())
 
     class Stop(Exception):
         pass
@@ -127,12 +125,14 @@ def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
 
     told = []
     with pytest.raises(Stop):
-        learn_members(problem, Forward(2), Crew(), open_at(tmp_path / "fit", problem, stop))
+        learn_members(
+            problem, Choice.of([Forward(2)], None), Crew(), open_at(tmp_path / "fit", problem, stop)
+        )
     journal = open_at(tmp_path / "fit", problem)
     own = journal.chain(0)
     assert own.resumed.sweep == 2 and own.member is None
     assert journal.chain(1).resumed is None
-    found, _ = learn_members(problem, Forward(2), Crew(), journal)
+    found, _ = learn_members(problem, Choice.of([Forward(2)], None), Crew(), journal)
     assert same_bits(found, expected)
 
 
@@ -143,7 +143,7 @@ def test_pilot_chains_are_kept_until_the_choice_is_made(tmp_path):
         seen.append(sorted(path.stem for path in (tmp_path / "fit").glob("pilot-*.npz")))
 
     journal = open_at(tmp_path / "fit", problem, look)
-    choose(problem, CODERS, [1.0], Crew(), journal)
+    choose(problem, Candidates(CODERS), Crew(), journal)
     # After the second of four sweeps of the third of five pilot chains it has a file.
     assert seen[4 * 2 + 2] == ["pilot-000", "pilot-001", "pilot-002"]
     assert [path.name for path in (tmp_path / "fit").iterdir()] == ["fit.npz"]

@@ -10,6 +10,7 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import Forward, LassoPath
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.checkpoints import Choice
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import code_prior, learn_members, publish_member, score_rows
 from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem
@@ -36,7 +37,7 @@ def learned():
 def test_chains_have_keys_of_their_own_behind_those_of_pilots():
     problem = replace(make_problem(), seed=7)
     assert problem.key(2) == make_key(7, FIRST_CHAIN + 2)
-    members = learn_members(problem, Forward(2), Crew(), Journal())
+    members = learn_members(problem, Choice.of([Forward(2)], None), Crew(), Journal())
     alone = learn_chain(
         problem.key(1), problem.X, problem.class_of_row, problem.settings, NumbaBackend()
     )
@@ -71,7 +72,7 @@ def test_atoms_that_are_zero_are_not_published(learned):
 
 def test_scores_are_the_mean_over_members_for_each_coder():
     problem = make_problem()
-    members = learn_members(problem, Forward(2), Crew(), Journal())
+    members = learn_members(problem, Choice.of([Forward(2)], None), Crew(), Journal())
     coders = [Forward(2), LassoPath(3)]
     found = score_rows(problem.X[:9], members, coders, NumbaBackend())
     for coder, scores in zip(coders, found, strict=True):

@@ -10,7 +10,7 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import Forward, Orthogonal, PreparedAtoms
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.journal import Journal
-from dbdl.learn.pilots import choose, pilots_of, score_left_out_rows
+from dbdl.learn.pilots import Candidates, choose, pilots_of, score_left_out_rows
 from dbdl.learn.problem import LabelSettings, Problem
 
 QUICK = {"n_sweeps": 3, "n_chains": 1, "random_state": 0}
@@ -57,7 +57,7 @@ def test_labels_that_follow_no_rule_are_guessed_by_chance_on_rows_left_out(kind)
     # atoms of their own and would nearly all be right.
     X, y = chance_rows()
     coders = [Forward(1), Orthogonal(3)]
-    choice = choose(make_problem(X, y, kind=kind), coders, [1.0], Crew(), Journal()).held_out
+    choice = choose(make_problem(X, y, kind=kind), Candidates(coders), Crew(), Journal()).held_out
     assert choice.n_rows == 160
     assert (choice.accuracy < 0.5 + 4.5 * 0.5 / np.sqrt(160)).all()
     # and no sharpness makes guesses much better than saying that both classes are as likely

@@ -114,7 +114,9 @@ def test_settings_of_one_estimator_are_not_those_of_another():
 def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size():
     own = {field.name for field in fields(ChainSettings)}
     assert own == {*OTHER, "n_sweeps", "n_initial_atoms"}
-    settings = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)._chain_settings()
+    model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)
+    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2, 2)
+    settings = problem.settings
     assert (settings.n_sweeps, settings.n_initial_atoms) == (9, 7)
     parts = settings.get_params()
     assert {name: parts[name] for name in OTHER} == ModelSettings().get_params()

@@ -14,7 +14,6 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import dbdl
-from dbdl import ModelSettings
 from dbdl._loaded import CheckedEstimator
 from dbdl.features import DenseSIFT
 from dbdl.learn.chain import ChainSettings

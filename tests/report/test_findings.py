@@ -54,7 +54,7 @@ def test_a_chain_alone_is_scored_by_its_own_label_atoms():
     _, _, X, _ = digits()
     model, found = fitted(), examined()
     chain = model.chains_[1]
-    codes = chain.encode(model._rows(X, reset=False), model._coder(), NumbaBackend())
+    codes = chain.encode(model._rows(X, reset=False), model.coder_, NumbaBackend())
     answers = (codes @ chain.label_atoms).argmax(axis=1)
     assert found.chain_accuracy[1] == np.mean(answers == found.true)
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from dbdl import DBDLClassifier
+from dbdl.coding import Forward
 from dbdl.report import write_report
 from dbdl.report.charts import Scale, round_steps, tick_label
 
@@ -181,8 +182,7 @@ def test_the_page_says_what_learning_adds_where_it_is_told(tmp_path, unlearned, 
 
 def test_a_coder_that_was_given_is_not_said_to_be_chosen(tmp_path):
     X, y, X_test, y_test = digits()
-    given = {"n_nonzero": 5, "selection": "forward", "path_average": False}
-    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0, **given).fit(X, y)
+    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0, coder=Forward(5)).fit(X, y)
     path = write_report(model, X_test, y_test, tmp_path / "report.html")
     page = Page(path.read_text(encoding="utf-8"))
     assert "Given: 5 non-zeros, forward pursuit. Fitted on training rows" in page.text

@@ -29,8 +29,8 @@ def test_scores_of_random_rows_are_those_of_ridge_on_their_codes():
         n_atoms_per_class=8, n_nonzero=5, coder="forward", calibrate=False, random_state=0
     ).fit(X_TRAIN, Y_TRAIN)
     assert len(model.atoms_) == 80
-    training = omp(unit(X_TRAIN), model.atoms_, 5, selection="forward")
-    new = omp(unit(X_TEST), model.atoms_, 5, selection="forward")
+    training = omp(unit(X_TRAIN), model.atoms_, 5, rule="forward")
+    new = omp(unit(X_TEST), model.atoms_, 5, rule="forward")
     expected = new @ ridge_label_atoms(training, Y_TRAIN, 10, 0.1)
     np.testing.assert_allclose(model.decision_function(X_TEST), expected, atol=1e-9)
 
@@ -48,7 +48,7 @@ def test_bagged_scores_are_the_mean_over_members_and_more_accurate_than_one():
     assert bag.score(X_TEST, Y_TEST) > np.mean(one)
     members = []
     for rows, label_atoms in zip(bag.model_.members, bag.model_.label_atoms, strict=True):
-        codes = omp(unit(X_TEST), bag.atoms_[rows], 5, selection="forward")
+        codes = omp(unit(X_TEST), bag.atoms_[rows], 5, rule="forward")
         members.append(codes @ label_atoms)
     np.testing.assert_allclose(bag.decision_function(X_TEST), np.mean(members, axis=0), atol=1e-9)
 
@@ -75,4 +75,4 @@ def test_number_of_non_zeros_is_chosen_on_held_out_rows():
     assert model.model_.coder == held_out.coder == held_out.coders[held_out.log_loss.argmin()]
     assert 1 < model.model_.coder.n_nonzero < 28
     fixed = model.set_params(n_nonzero=3, coder="orthogonal").fit(X_TRAIN, Y_TRAIN).model_
-    assert fixed.held_out is None and fixed.coder == ("orthogonal", 3, False)
+    assert fixed.held_out is None and fixed.coder == Orthogonal(3)

@@ -204,7 +204,7 @@ def compare(
     _show(with_search_note(table, quick), records, plot, page, as_json)
     if model_page is not None and OURS in (entry.method for entry in table.entries):
         if quick:
-            table = nothing_chosen(table, rows.n_features)
+            table = nothing_chosen(table)
         _write_model_page(table, rows, records, model_page)
         say("open the pages in a browser")
 

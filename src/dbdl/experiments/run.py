@@ -107,7 +107,7 @@ def run_table(
         Called with the names of the methods that are about to be warmed up, before any cell.
     """
     if quick:
-        table = nothing_chosen(table, data.X.shape[1])
+        table = nothing_chosen(table)
     wanted = list(cells(table, data, only, n_splits))
     origin = {"data": data.fingerprint, "quick": quick}
     found = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from typing import Any, Self
 
+from dbdl.coding import Coder
 from dbdl.experiments.protocol import Protocol
 from dbdl.registry import methods
 
@@ -107,17 +108,17 @@ def load_table(name: str) -> Table:
     return Table.from_toml(text, f"{name}.toml")
 
 
-def nothing_chosen(table: Table, n_features: int) -> Table:
+def nothing_chosen(table: Table) -> Table:
     """Return the table with a fixed value for each setting that a method would choose in `fit`.
 
-    Settings that it gives stay. A code has at most ``n_features`` non-zeros.
+    Settings that it gives stay; a number of non-zeros is given to the fixed coder.
     """
 
     def fixed(entry: Entry) -> Entry:
-        settings = dict(methods()[entry.method].fixed)
-        if "n_nonzero" in settings:
-            settings["n_nonzero"] = min(settings["n_nonzero"], n_features)
-        return replace(entry, settings={**settings, **entry.settings})
+        settings = {**methods()[entry.method].fixed, **entry.settings}
+        if isinstance(settings.get("coder"), Coder) and "n_nonzero" in settings:
+            settings["coder"] = replace(settings["coder"], n_nonzero=settings.pop("n_nonzero"))
+        return replace(entry, settings=settings)
 
     return replace(table, entries=tuple(map(fixed, table.entries)))
 

@@ -595,8 +595,10 @@ def _choose_on_left_out_rows(
         return member.prepared, [member.label_atoms] * len(coders)
 
     pilots = pilots_of(problem)
-    scored = score_left_out_rows(problem, pilots, coders, learn, crew, journal)
-    return None if scored is None else choose_coder(coders, *scored)
+    if not pilots:
+        return None
+    scores = score_left_out_rows(problem, pilots, coders, learn, crew, journal)
+    return choose_coder(coders, *scores)
 
 
 def pool(before: HeldOutChoice | None, now: HeldOutChoice | None) -> HeldOutChoice | None:

@@ -97,19 +97,18 @@ def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journa
     """Choose coder, temperature and weight of the labels on rows that no pilot chain saw."""
     if journal.choice is not None:
         return journal.choice
-    choices = []
+    coders, weights = candidates.coders, candidates.label_weights
+    if candidates.n_pilots(problem) == 0:
+        return Choice.of(coders, None, weights[0])
     if isinstance(problem.X, LazyRows):
         problem = replace(problem, X=problem.X.remember(_pilot_rows(problem)))
-    n_pilots = candidates.n_pilots(problem) // len(candidates.label_weights)
-    for number, weight in enumerate(candidates.label_weights):
-        weighted = pilot_settings(problem.with_label_weight(weight))
-        learn = partial(_learn_pilot, weighted, candidates.coders)
-        pilots = pilots_of(problem)[:n_pilots]
+    pilots, choices = pilots_of(problem), []
+    for number, weight in enumerate(weights):
+        learn = partial(_learn_pilot, pilot_settings(problem.with_label_weight(weight)), coders)
         scored = score_left_out_rows(
-            problem, pilots, candidates.coders, learn, crew, journal, number * n_pilots
+            problem, pilots, coders, learn, crew, journal, number * len(pilots)
         )
-        held_out = None if scored is None else choose_coder(candidates.coders, *scored)
-        choices.append(Choice.of(candidates.coders, held_out, weight))
+        choices.append(Choice.of(coders, choose_coder(coders, *scored), weight))
     best = min(choices, key=Choice.loss)
     if not candidates.calibrate:
         best = replace(best, temperature=1.0)
@@ -150,14 +149,12 @@ def score_left_out_rows(
     crew: Crew,
     journal: Journal,
     first: int = 0,
-) -> tuple[list[Scores], Classes] | None:
+) -> tuple[list[Scores], Classes]:
     """Scores (n_rows, n_classes) of rows by chains that never saw them, for each coder.
 
     The journal knows the pilots by their place in the list, counted from ``first``. Returns the
-    scores and the classes of these rows, or None where no row can be left out.
+    scores and the classes of these rows.
     """
-    if not pilots:
-        return None
 
     def score(place: int, backend: Backend) -> list[Scores]:
         pilot = pilots[place]
