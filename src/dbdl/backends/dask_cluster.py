@@ -202,7 +202,7 @@ def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
         "For the same bits, use workers of one kind, with the same versions of NumPy, SciPy and "
         "numba, and start the fit on a machine of that kind.",
         UserWarning,
-        stacklevel=10,  # the line that calls fit
+        stacklevel=11,  # the line that calls fit
     )
 
 

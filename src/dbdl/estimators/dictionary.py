@@ -136,10 +136,12 @@ random_state, verbose
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
         problem, crew = self._describe(rows)
-        with self._journal(problem, self._any_coder(), 0) as (problem, journal):
+        coders = self._any_coder()
+        with self._journal(problem, coders, 0) as (problem, journal):
             if journal.is_ahead:
                 return self
             members = learn_members(problem, None, crew, journal)
+        self.coder_ = coders[0]
         self._publish(members)
         self._remember(memory=journal.memory())
         return self
@@ -177,6 +179,7 @@ random_state, verbose
             state, members = learn_batch(
                 state, batch, problem, coders[0], self.forgetting, crew, journal
             )
+        self.coder_ = coders[0]
         self._publish(members)
         self._remember(online=state)
         return self
@@ -196,11 +199,10 @@ random_state, verbose
         super()._check_fitted(scope)
 
     def _publish(self, chains: list[Member]) -> None:
-        """Set the fitted arrays, and the coder."""
+        """Set the fitted arrays, and the number of non-zeros of the coder."""
         super()._publish(chains)
         self.selection_probability_ = chains[0].selection_probability[0]
         self.trace_ = chains[0].trace
-        self.coder_ = self._any_coder()[0]
         if self.n_nonzero == "auto" and not isinstance(self.coder, Coder):
             used = max(1, round(float(self.trace_.mean_nonzero[-1])))
             self.coder_ = replace(self.coder_, n_nonzero=used)
