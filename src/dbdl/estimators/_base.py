@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,9 @@ from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
+
+#: Packages whose lines are passed over when a warning names a line.
+INSIDE = ("dbdl", "sklearn", "contextlib")
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
@@ -195,11 +199,9 @@ class DictionaryEstimator(
         """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
         if self.n_nonzero <= n_features:
             return int(self.n_nonzero)
-        warnings.warn(
+        self._warn(
             f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; {n_features} "
-            "is used. Set n_nonzero to at most the number of features, or to 'auto'.",
-            UserWarning,
-            stacklevel=4,
+            "is used. Set n_nonzero to at most the number of features, or to 'auto'."
         )
         return n_features
 
@@ -260,7 +262,11 @@ class DictionaryEstimator(
         return journal
 
     def _warn(self, message: str) -> None:
-        warnings.warn(message, UserWarning, stacklevel=9)
+        """Warn of something at the line that called us: the first outside of the package."""
+        level, frame = 1, sys._getframe()
+        while frame.f_back and frame.f_globals["__name__"].split(".")[0] in INSIDE:
+            level, frame = level + 1, frame.f_back
+        warnings.warn(message, UserWarning, stacklevel=level)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
