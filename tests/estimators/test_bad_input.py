@@ -182,3 +182,19 @@ def test_products_that_overflow_are_refused():
     X, y = np.random.default_rng(0).standard_normal((60, 6)), np.arange(60) % 3
     with pytest.raises(ValueError, match=r"overflow.*normalize=True"):
         DBDLClassifier(n_sweeps=2, n_chains=1, normalize=False).fit(1e200 * X, y)
+
+
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+@pytest.mark.parametrize("make", [DBDLClassifier, BetaProcessDictionary])
+def test_a_warning_comes_once_and_names_the_line_that_calls(make, verb):
+    rows = (X, Y) if make is DBDLClassifier else (X,)
+    with pytest.warns(UserWarning, match="more than the 12 features") as caught:
+        model = getattr(make(n_sweeps=1, n_nonzero=50), verb)(*rows)
+    assert [warning.filename for warning in caught] == [__file__]
+    model.set_params(n_nonzero=2).fit(*rows)
+    with pytest.warns(UserWarning, match="starts anew") as caught:
+        model.partial_fit(*rows)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(UserWarning, match="kept no states") as caught:
+        model.set_params(warm_start=True).fit(*rows)
+    assert [warning.filename for warning in caught] == [__file__]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from dbdl.coding import omp
+from dbdl.coding import Orthogonal, omp
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.rivals.training_rows import Draw, RandomRowsClassifier, TrainingRowsClassifier
 
