@@ -30,8 +30,11 @@ def module_name(path):
     )
 
 
+TEMPLATE = SOURCE / "rivals" / "_base.py"  # the rivals' example, before it is filled in
 WITH_EXAMPLES = sorted(
-    module_name(path) for path in SOURCE.rglob("*.py") if ">>> " in path.read_text("utf-8")
+    module_name(path)
+    for path in SOURCE.rglob("*.py")
+    if ">>> " in path.read_text("utf-8") and path != TEMPLATE
 )
 
 

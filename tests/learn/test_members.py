@@ -82,9 +82,10 @@ def test_scores_are_the_mean_over_members_for_each_coder():
 
 def test_label_atoms_of_rows_coded_anew_hang_on_the_coder_and_others_do_not():
     def labels(kind, coder):
-        return learn_members(make_problem(kind, 1), coder, Crew(), Journal())[0].label_atoms
+        choice = Choice.of([coder], None)
+        return learn_members(make_problem(kind, 1), choice, Crew(), Journal())[0].label_atoms
 
     for kind in ("ridge", "gibbs", "joint"):
         np.testing.assert_array_equal(labels(kind, Forward(1)), labels(kind, Forward(4)))
     assert not np.array_equal(labels("recoded", Forward(1)), labels("recoded", Forward(4)))
-    assert labels("none", None).shape[1] == 0
+    assert labels("none", Forward(1)).shape[1] == 0

@@ -230,7 +230,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.verbose = verbose
 
     @classmethod
-    def paper(cls, **overrides: Any) -> Self:
+    def paper(cls, n_nonzero: int = 50, **overrides: Any) -> Self:
         """Return a classifier with the settings of the paper's section 5.
 
         One chain; 1.5 N atoms drawn with replacement; 35 sweeps; hyper-priors of 1e-6; strength
@@ -258,6 +258,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
         Parameters
         ----------
+        n_nonzero : int, default=50
+            Non-zeros of the code of a new row.
         **overrides
             Any parameter of the class, or of its model after ``model__``.
         """
@@ -268,7 +270,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             least_energy=0.0,
             n_start_nonzero=50,
         )
-        paper = cls(n_chains=1, coder=Orthogonal(50), classifier="gibbs", model=model)
+        paper = cls(n_chains=1, coder=Orthogonal(n_nonzero), classifier="gibbs", model=model)
         return paper.set_params(**overrides)
 
     @whole_or_not_at_all
