@@ -55,26 +55,33 @@ def block_product(left: Array, right: Array, out: Array | None = None) -> Array:
 
 @kernel(REORDERED)
 def _add_products(rows: Array, atoms: Array, products: Array) -> None:
-    """Add inner products, two rows by four atoms at a time.
+    """Add inner products, four rows (w, x, y, z) by four atoms (a, b, c, d) at a time.
 
     At the edges the last row or atom is taken again: its sums start and end with the same numbers.
     """
     n_features, last_atom = rows.shape[1], atoms.shape[0] - 1
     for top in range(0, rows.shape[0], ROWS):
-        last_row = min(top + ROWS, rows.shape[0]) - 1
+        last = min(top + ROWS, rows.shape[0]) - 1
         for left in range(0, n_features, FEATURES):
             right = min(left + FEATURES, n_features)
             for k in range(0, last_atom + 1, 4):
                 k1, k2, k3 = min(k + 1, last_atom), min(k + 2, last_atom), min(k + 3, last_atom)
                 a, b = atoms[k, left:right], atoms[k1, left:right]
                 c, d = atoms[k2, left:right], atoms[k3, left:right]
-                for i in range(top, last_row + 1, 2):
-                    x = rows[i, left:right]
-                    y = rows[min(i + 1, last_row), left:right]
-                    own, other = products[i], products[min(i + 1, last_row)]
-                    xa, xb, xc, xd = own[k], own[k1], own[k2], own[k3]
-                    ya, yb, yc, yd = other[k], other[k1], other[k2], other[k3]
-                    for j in range(x.shape[0]):
+                for i in range(top, last + 1, 4):
+                    i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+                    w, x = rows[i, left:right], rows[i1, left:right]
+                    y, z = rows[i2, left:right], rows[i3, left:right]
+                    to_w, to_x, to_y, to_z = products[i], products[i1], products[i2], products[i3]
+                    wa, wb, wc, wd = to_w[k], to_w[k1], to_w[k2], to_w[k3]
+                    xa, xb, xc, xd = to_x[k], to_x[k1], to_x[k2], to_x[k3]
+                    ya, yb, yc, yd = to_y[k], to_y[k1], to_y[k2], to_y[k3]
+                    za, zb, zc, zd = to_z[k], to_z[k1], to_z[k2], to_z[k3]
+                    for j in range(w.shape[0]):
+                        wa += w[j] * a[j]
+                        wb += w[j] * b[j]
+                        wc += w[j] * c[j]
+                        wd += w[j] * d[j]
                         xa += x[j] * a[j]
                         xb += x[j] * b[j]
                         xc += x[j] * c[j]
@@ -83,8 +90,14 @@ def _add_products(rows: Array, atoms: Array, products: Array) -> None:
                         yb += y[j] * b[j]
                         yc += y[j] * c[j]
                         yd += y[j] * d[j]
-                    own[k], own[k1], own[k2], own[k3] = xa, xb, xc, xd
-                    other[k], other[k1], other[k2], other[k3] = ya, yb, yc, yd
+                        za += z[j] * a[j]
+                        zb += z[j] * b[j]
+                        zc += z[j] * c[j]
+                        zd += z[j] * d[j]
+                    to_w[k], to_w[k1], to_w[k2], to_w[k3] = wa, wb, wc, wd
+                    to_x[k], to_x[k1], to_x[k2], to_x[k3] = xa, xb, xc, xd
+                    to_y[k], to_y[k1], to_y[k2], to_y[k3] = ya, yb, yc, yd
+                    to_z[k], to_z[k1], to_z[k2], to_z[k3] = za, zb, zc, zd
 
 
 @kernel(REORDERED)
