@@ -1,0 +1,73 @@
+"""The estimators learn and code the same on every backend of the table, up to rounding."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cones import make_cones
+
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl.backends.sharded import ShardedBackend
+from dbdl.coding import Forward
+
+sys.path.append(str(Path(__file__).parents[1] / "backends"))
+
+from enrolled import every_backend
+
+MODEL = ModelSettings(noise_precision=1e3)
+FIT = {"n_sweeps": 2, "n_chains": 1, "coder": Forward(3), "model": MODEL, "random_state": 0}
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """A function that lets estimators learn and code on a given backend."""
+
+    def use(backend):
+        for module in ("dbdl.backends.crew", "dbdl.estimators._base"):
+            monkeypatch.setattr(f"{module}.make_backend", lambda *_, **__: backend)
+
+    return use
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_cones(n_rows=12)
+
+
+@every_backend
+@pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
+def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classifier):
+    X, y = rows
+    expected = DBDLClassifier(classifier=classifier, **FIT).fit(X, y)
+    on(backend)
+    found = DBDLClassifier(classifier=classifier, **FIT).fit(X, y)
+    assert found.atoms_.shape == expected.atoms_.shape
+    np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=1e-6)
+    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-5)
+    assert found.temperature_ == pytest.approx(expected.temperature_, rel=1e-4)
+
+
+@every_backend
+def test_a_dictionary_codes_rows_as_that_of_the_default_backend_does(backend, on, rows):
+    settings = {name: value for name, value in FIT.items() if name != "n_chains"}
+    expected = BetaProcessDictionary(**settings).fit(rows[0])
+    on(backend)
+    found = BetaProcessDictionary(**settings).fit(rows[0])
+    np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=1e-6)
+    codes, other = (model.transform(rows[0]).toarray() for model in (expected, found))
+    np.testing.assert_allclose(other, codes, atol=1e-5)
+
+
+@every_backend
+def test_batches_are_learned_alike(backend, on, rows):
+    if isinstance(backend, ShardedBackend):
+        pytest.skip("the rows of a batch are in memory")
+    X, y = rows
+
+    def learn():
+        return DBDLClassifier(**FIT).partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+
+    expected = learn()
+    on(backend)
+    np.testing.assert_allclose(learn().atoms_, expected.atoms_, atol=1e-6)

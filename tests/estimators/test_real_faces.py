@@ -1,0 +1,40 @@
+"""DBDL on real faces, with bounds that a fault in learning, coding or calibration would cross."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from dbdl import DBDLClassifier
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def faces(yaleb):
+    """Half of the faces of each of twelve people to learn from, and the others."""
+    X, y = yaleb
+    X, y = X[y < np.unique(y)[12]], y[y < np.unique(y)[12]]
+    split = StratifiedShuffleSplit(1, train_size=0.5, random_state=0)
+    train, test = next(split.split(X, y))
+    return X[train], y[train], X[test], y[test]
+
+
+@pytest.fixture(scope="module")
+def model(faces):
+    return DBDLClassifier(n_chains=2, n_sweeps=15, random_state=0, n_jobs=2).fit(*faces[:2])
+
+
+def test_faces_are_recognised(faces, model):
+    assert model.score(*faces[2:]) > 0.97
+
+
+def test_probabilities_of_faces_can_be_trusted(faces, model):
+    probability = model.predict_proba(faces[2])
+    right = model.predict(faces[2]) == faces[3]
+    assert abs(probability.max(axis=1).mean() - right.mean()) < 0.03
+
+
+def test_atoms_belong_to_people(model):
+    """Nearly every atom is used by one person far more often than by the others."""
+    probability = np.sort(model.selection_probability_, axis=0)
+    assert np.median(probability[-1] / probability[:-1].mean(axis=0)) > 5
