@@ -16,6 +16,9 @@ sys.path.append(str(Path(__file__).parents[1] / "backends"))
 from enrolled import every_backend
 
 MODEL = ModelSettings(noise_precision=1e3)
+#: Rounding: logarithms of a GPU differ in their last bits, and a chain carries that on.
+CLOSE = {"cpu": 1e-6, "cuda": 1e-3}
+
 FIT = {"n_sweeps": 2, "n_chains": 1, "coder": Forward(3), "model": MODEL, "random_state": 0}
 
 
@@ -43,9 +46,15 @@ def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classi
     on(backend)
     found = DBDLClassifier(classifier=classifier, **FIT).fit(X, y)
     assert found.atoms_.shape == expected.atoms_.shape
-    np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=1e-6)
-    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-5)
-    assert found.temperature_ == pytest.approx(expected.temperature_, rel=1e-4)
+    np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
+    np.testing.assert_allclose(
+        found.decision_function(X),
+        expected.decision_function(X),
+        atol=10 * CLOSE[backend.device_kind],
+    )
+    assert found.temperature_ == pytest.approx(
+        expected.temperature_, rel=100 * CLOSE[backend.device_kind]
+    )
 
 
 @every_backend
@@ -54,9 +63,9 @@ def test_a_dictionary_codes_rows_as_that_of_the_default_backend_does(backend, on
     expected = BetaProcessDictionary(**settings).fit(rows[0])
     on(backend)
     found = BetaProcessDictionary(**settings).fit(rows[0])
-    np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=1e-6)
+    np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
     codes, other = (model.transform(rows[0]).toarray() for model in (expected, found))
-    np.testing.assert_allclose(other, codes, atol=1e-5)
+    np.testing.assert_allclose(other, codes, atol=10 * CLOSE[backend.device_kind])
 
 
 @every_backend
@@ -70,4 +79,4 @@ def test_batches_are_learned_alike(backend, on, rows):
 
     expected = learn()
     on(backend)
-    np.testing.assert_allclose(learn().atoms_, expected.atoms_, atol=1e-6)
+    np.testing.assert_allclose(learn().atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
