@@ -1,6 +1,6 @@
 """Discriminative Bayesian dictionary learning (DBDL), and the methods that it is compared with.
 
-`DBDLClassifier` and `BetaProcessDictionary` are scikit-learn estimators, and `ModelSettings` holds the
+`DBDLClassifier` and `BetaProcessDictionary` are scikit-learn estimators. `ModelSettings` holds the
 settings of their model. `methods` lists every method. `open_rows` opens files larger than memory.
 """
 
