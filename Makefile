@@ -1,5 +1,5 @@
-# Everything runs in .venv, which is made on first use and brought up to date whenever
-# pyproject.toml changes. Needed beforehand: Python 3.11 or newer with venv and pip.
+# Everything runs in .venv, which is created on first use and updated whenever
+# pyproject.toml changes. You need Python 3.11 or newer with venv and pip.
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -12,21 +12,21 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL:  # two installs at once would trip over each other
+.NOTPARALLEL:  # two installations at once would disturb each other
 .PHONY: help demo test test-all test-bits test-slow test-interpreter test-browser bench lint format clean
 
 help:
-	@echo "make demo     compare methods on scikit-learn's digits; pages to look at in demo_output/"
+	@echo "make demo     compare methods on scikit-learn's digits; writes pages to demo_output/"
 	@echo "make test     run the tests       (PYTEST_ARGS='-k omp' passes options to pytest)"
-	@echo "make test-all    the slow tests, and those of bits for every kind of processor"
-	@echo "make test-slow   what takes longest, before a release"
-	@echo "make test-interpreter  the GPU kernels without a GPU   (installs PyTorch and Triton)"
-	@echo "make test-browser   open the report in headless Chromium, which it installs if need be"
-	@echo "make lint     ruff and mypy"
-	@echo "make format   let ruff repair what it can"
-	@echo "make bench    speed and memory    (BENCH_ARGS passes options on)"
+	@echo "make test-all    run the slow tests, and those of bits for every kind of processor"
+	@echo "make test-slow   run the tests that take longest, before a release"
+	@echo "make test-interpreter  test the GPU kernels without a GPU   (installs PyTorch and Triton)"
+	@echo "make test-browser   open the report in headless Chromium, and install that if needed"
+	@echo "make lint     run ruff and mypy"
+	@echo "make format   let ruff fix what it can"
+	@echo "make bench    measure speed and memory    (BENCH_ARGS passes options)"
 	@echo "make clean    remove .venv, caches and outputs"
-	@echo "PYTHON=python3.12 chooses the Python that .venv is made with."
+	@echo "PYTHON=python3.12 chooses the Python of a new .venv."
 
 DEMO_METHODS := DBDL,DBDL unlearned,DLSI,FDDL,SRC,CRC,LC-KSVD2,linear SVM,ridge,1-NN
 demo: $(VENV)/.installed
@@ -35,19 +35,19 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(RUN) -m pytest -n auto -m "not slow and not release" $(PYTEST_ARGS)
 
-# What make test leaves out, and the tests of bits for every kind of processor.
+# The tests that make test leaves out, and the tests of bits for every kind of processor.
 test-all: $(VENV)/.installed-test test-bits
 	$(RUN) -m pytest -n auto -m slow $(PYTEST_ARGS)
 
-# OPENBLAS_CORETYPE and the like: the same bits, whatever kernels a processor would choose.
+# The same bits with whatever kernels a processor would choose (OPENBLAS_CORETYPE and others).
 test-bits: $(VENV)/.installed-test
 	$(RUN) tests/every_processor.py -n auto $(PYTEST_ARGS)
 
-# Hours of damaged files and generated calls, before a release.
+# Damaged files and generated calls for hours, before a release.
 test-slow: $(VENV)/.installed-test
 	$(RUN) -m pytest -n auto -m release $(PYTEST_ARGS)
 
-# The GPU backend without a GPU: its kernels in Triton's interpreter, PyTorch built for the CPU.
+# The GPU backend without a GPU: its kernels run in Triton's interpreter, with PyTorch for the CPU.
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch
 	TRITON_INTERPRET=1 $(RUN) -m pytest -n auto tests/backends/test_torch_backend.py $(PYTEST_ARGS)
 

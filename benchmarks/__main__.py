@@ -1,8 +1,8 @@
-"""Speed and memory, one benchmark after the other.
+"""Measure speed and memory, one benchmark after the other.
 
     python -m benchmarks [--quick] [omp fit memory start rivals features]
 
-All ratios come from one run on one machine, named first. Nothing else should run beside it.
+All ratios come from one run on one machine, named first. Nothing else should run at the same time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each detail is worth that the paper leaves open: from its letter to our defaults.
+"""The effect of each detail that the paper leaves open, from its exact text to our defaults.
 
     python -m benchmarks.ablation [--problem yaleb] [--splits 5]
 

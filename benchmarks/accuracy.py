@@ -4,8 +4,8 @@
                                   [--only DBDL SRC ...] [--quick] [--workers 2]
 
 Runs several tables of `dbdl reproduce` one after the other, with fewer splits, and prints them as
-Markdown; rows, splits and seeds are the same. Cells are kept in ``benchmarks/output``: a run that
-was stopped goes on where it was. A data set that is not there is skipped with a message.
+Markdown. Rows, splits and seeds are the same. Cells are kept in ``benchmarks/output``, so that a
+run that was stopped is resumed. A missing data set is skipped with a message.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Images a second: dense SIFT alone, and spatial pyramids with both ways of coding.
+"""Images per second: dense SIFT alone, and spatial pyramids with both ways of coding.
 
     python -m benchmarks.bench_features [--quick]
 
-Images of 300×250 pixels (1920 patches) of smooth noise, read from JPEG files as real ones are. The
-target is 40 images a second on two cores. On a busy machine the processor's seconds say more than
-the clock's.
+Images have 300×250 pixels (1920 patches) of smooth noise, and are read from JPEG files as real
+ones are. The target is 40 images per second on two cores. On a busy machine processor time says
+more than wall time.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Speed of one chain: against the paper's layout of the work, and against its own floor.
+"""Speed of one chain, compared with the paper's layout of the work and with its own floor.
 
     python -m benchmarks.bench_fit [--quick] [--sizes yaleb caltech101]
 
-The whole fit of one chain (35 sweeps, float64, two threads) is set beside
+The whole fit of one chain (35 sweeps, float64, two threads) is compared with
 
-- the paper's layout in NumPy: a residual matrix, and for each atom over all samples its
-  contribution added back (eq. 7), the atom drawn (8), usage (9) and strengths (10) drawn, and the
-  new contribution subtracted, both updates dense;
-- the same with updates and the draw of the atom on the rows that use the atom alone;
-- the floor: the matrix products, solves and sparse sums that a sweep cannot do without, and the
-  first codes, each timed alone by BLAS and SciPy at the sizes of each sweep of the chain.
+- the paper's layout in NumPy. It keeps a residual matrix. For each atom, over all samples, it adds
+  the contribution of the atom back (eq. 7), draws the atom (8), usage (9) and strengths (10), and
+  subtracts the new contribution. Both updates are dense;
+- the same layout, where updates and the draw of an atom use only the rows that use the atom;
+- the floor: the matrix products, solves and sparse sums that every sweep needs, and the first
+  codes, each timed alone with BLAS and SciPy at the sizes of each sweep of the chain.
 
-The first two take minutes to hours, so some atoms of a few sweeps are timed in the state that the
+The first two take minutes to hours. So some atoms of a few sweeps are timed in the state that the
 chain had there, and their mean is multiplied by the number of atoms of each sweep. At the larger
-size the floor is timed at some of the sweeps, evenly spaced, and scaled to all of them, and with
-one thread the chain is shorter; fit and floor always count the same sweeps. Where DBDL_DATA
-holds the real faces they stand in for the random rows of the YaleB size.
+size the floor is timed at some evenly spaced sweeps and scaled to all of them. With one thread the
+chain is shorter. Fit and floor always count the same sweeps. If DBDL_DATA holds the real faces,
+they replace the random rows of the YaleB size.
 """
 
 from __future__ import annotations

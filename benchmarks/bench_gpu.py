@@ -1,10 +1,10 @@
-"""Speed on a GPU: a chain, five chains, coding, and many rows, against the floor of each part.
+"""Speed on a GPU of one chain, five chains, coding and many rows, and the floor of each part.
 
     python -m benchmarks.bench_gpu [--quick] [--device cuda]
 
-Each figure is the median of five runs after two to warm up; what the first run took more is
-compilation. The floor of a part is its matrix products alone, in the dtype it uses, at the sizes
-of each sweep.
+Each figure is the median of five runs after two warm-up runs. The additional time of the first run
+is compilation. The floor of a part is the time of its matrix products alone, in its dtype and at
+the sizes of each sweep.
 """
 
 from __future__ import annotations

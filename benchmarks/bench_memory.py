@@ -1,11 +1,11 @@
-"""Memory of one chain above its input: linear in the rows, never rows x atoms.
+"""Memory of one chain above its input: linear in the number of rows, never rows x atoms.
 
     python -m benchmarks.bench_memory [--quick]
 
-Rows of 64 features, 1,000 atoms at the start, two sweeps. Each number of rows is measured in a
-process of its own: resident memory at its peak during the fit, less what was resident right before
-it (interpreter, libraries, compiled kernels, the rows themselves). A small fit beforehand keeps
-the compiler out of the figure.
+Rows have 64 features; there are 1,000 atoms at the start and two sweeps. Each number of rows is
+measured in its own process: the peak of resident memory during the fit, minus the resident memory
+right before it (interpreter, libraries, compiled kernels, the rows themselves). A small fit
+beforehand keeps the memory of the compiler out of the figure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Speed of orthogonal matching pursuit on one core, against SPAMS and scikit-learn.
+"""Speed of orthogonal matching pursuit on one core, compared with SPAMS and scikit-learn.
 
-Each figure is the least of several short runs, and the methods take turns, so that what else the
-machine does hits all of them alike. Set DBDL_DATA to the folder with the YaleB features to use
-real faces; otherwise, and for the Caltech size, rows are synthetic.
+Each figure is the least of several short runs. The methods take turns, so that other work on the
+machine affects all of them alike. Set DBDL_DATA to the folder with the YaleB features to use real
+faces. Otherwise, and for the Caltech size, rows are synthetic.
 
     python benchmarks/bench_omp.py [--quick]
 """

@@ -1,19 +1,20 @@
-"""Speed of the rivals: fit and predict of every registered method, and what dominates each.
+"""Speed of the rivals: fit and predict of every registered method, and the functions that dominate.
 
     python -m benchmarks.bench_rivals [--quick] [--only K-SVD SRC] [--jobs 2]
 
-Every method is fitted with the settings of the paper's table 1 (``yaleb.toml``) and the
-registry's defaults where that has none, without the second fit that calibrates probabilities, and
-predicts about as many rows as it learned from, none of which it has seen. Wall time and processor
-time stand side by side: the second is hardly disturbed by others on the machine. A second fit, on
-one thread and under the profiler, says which functions of the package, or of the libraries it
-calls, take most of the time themselves.
+Every method is fitted with the settings of the paper's table 1 (``yaleb.toml``), or with the
+registry's defaults if the table has none, and without the second fit that calibrates probabilities.
+It then predicts about as many new rows as it learned from. Wall time and processor time are printed
+side by side; other work on the machine hardly affects the second. Another fit, on one thread and
+under the profiler, shows which functions of the package or of its libraries take most of the time,
+without the functions that they call.
 
-K-SVD is set beside a plain one: scikit-learn's OMP and an update atom by atom in NumPy, dense
-residuals on the rows that use an atom, with equal start and iterations, both on one thread.
+K-SVD is compared with a plain implementation: scikit-learn's OMP and an update atom by atom in
+NumPy, with dense residuals on the rows that use an atom. Both have the same start, iterations and
+one thread.
 
-Where DBDL_DATA holds the real faces they are used, the first split of `benchmarks.problems`;
-random rows of the same size stand in.
+If DBDL_DATA holds the real faces, the first split of `benchmarks.problems` is used. Otherwise
+random rows of the same size replace them.
 """
 
 from __future__ import annotations

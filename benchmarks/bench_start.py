@@ -1,11 +1,11 @@
-"""How soon one can work: imports, the first fit, compilation, the latency of one prediction.
+"""Time until one can work: imports, the first fit, compilation, and the latency of one prediction.
 
     python -m benchmarks.bench_start [--quick]
 
-Everything is measured in fresh processes. Compiled kernels go to folders made for the benchmark: a
-process that finds its folder empty compiles, and says for which type of rows and how many functions
-took how long; one that finds it full says nothing. The compilations of the first default fit are
-counted for this tree and for an older commit, in the same run.
+Everything is measured in fresh processes. Compiled kernels go to folders made for the benchmark. A
+process whose folder is empty compiles, and reports the type of rows, the number of functions and
+the time. A process whose folder is full reports nothing. The compilations of the first default fit
+are counted for this version and for an older commit, in the same run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which functions numba compiles during the first default fit on digits, and what each costs.
+"""The functions that numba compiles during the first default fit on digits, and the cost of each.
 
-`bench_start` calls `print_first_fit` in a fresh process with an empty cache. It needs nothing of
-dbdl but the classifier, so it can measure other commits too.
+`bench_start` calls `print_first_fit` in a fresh process with an empty cache. It uses only
+the classifier of dbdl, so that it can measure other commits too.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
     python -m benchmarks.frontier [--problem yaleb] [--splits 2] [--per-class 4 8 16 24 32]
                                   [--only DBDL FDDL ...] [--workers 1]
 
-Walks the registry: a method with a size is a line. Splits are those of the problem's table
-(`python -m benchmarks.accuracy`), and so are the settings that it gives; all else is at the
-defaults of the registry, at every size: no grid. DBDL and the random rows choose their coder on
-held-out training rows, as they always do. The gap between DBDL and random rows is learning, that
-between one chain and five, or between one set of rows and five, is averaging.
+Walks the registry: every method with a size is a line. Splits and settings are those of the
+problem's table (`python -m benchmarks.accuracy`). Other settings have the defaults of the registry
+at every size, without a grid. DBDL and the random rows choose their coder on held-out training
+rows, as they always do. The gap between DBDL and random rows is the effect of learning. The gap
+between one chain and five, or between one set of rows and five, is the effect of averaging.
 
-Cells are kept in ``benchmarks/output``: a run that was stopped goes on where it was. A class with
-fewer rows than atoms asked for gives as many as it has; a cell that failed is a gap.
+Cells are kept in ``benchmarks/output``, so that a run that was stopped is resumed. A class with
+fewer rows than atoms has one atom per row. A cell that failed is a gap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A journal that hands the record of every sweep to a function."""
+"""A journal that passes the record of every sweep to a function."""
 
 from __future__ import annotations
 

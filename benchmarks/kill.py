@@ -1,11 +1,11 @@
-"""Processes killed with SIGKILL at random moments: the fit still ends with the same bits.
+"""Processes are killed with SIGKILL at random moments, and the fit still ends with the same bits.
 
     python -m benchmarks.kill {checkpoint,worker} [--times 20] [--kills 3] [--seed 0]
 
 ``checkpoint``: a process that fits scikit-learn's digits and keeps checkpoints is killed at a
-random moment of its fit and started again, which is killed in turn, until one comes to its end.
+random moment of its fit and started again. The new process is killed in turn, until one finishes.
 
-``worker``: a worker of a Dask cluster is killed at a random moment of a fit, which goes on.
+``worker``: a worker of a Dask cluster is killed at a random moment of a fit, which continues.
 """
 
 from __future__ import annotations

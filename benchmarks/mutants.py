@@ -1,14 +1,14 @@
-"""Errors planted on purpose, one at a time: do the tests notice?
+"""Errors are planted on purpose, one at a time: do the tests notice?
 
     python -m benchmarks.mutants [--list] [--minutes 10] [name ...]
 
-Each error of the table below is planted in a copy of the source tree, in a temporary folder, and
-the few test files that should notice are run there. The table that comes out says which test did.
-An error that survives is a claim that no test makes: write that test. The same files are run
-without an error first, since a test that fails anyway notices nothing.
+Each error of the table below is planted in a copy of the source tree, in a temporary folder. The
+few test files that should notice it are run there. The resulting table says which test noticed. An
+error that survives is a claim that no test makes: write that test. The same files are first run
+without an error, because a test that fails anyway notices nothing.
 
-Not run by the tests: an error in a kernel is compiled first, and all of them take about half an
-hour on two cores.
+The tests do not run this: an error in a kernel has to be compiled first, and all errors take about
+half an hour on two cores.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Accuracy of learning batch by batch against learning all rows at once, on the same split.
+"""Accuracy of learning batch by batch and of learning all rows at once, on the same split.
 
     python -m benchmarks.online [yaleb scene15 usps ...] [--chains 5] [--splits 1] [--batches 8]
                                 [--only batches classes] [--held-out] [--skip-fit]
 
-``batches``: the training rows in stratified batches, in random order. ``classes``: two classes a
-batch, in the order of their numbers. Both end with the same rows as ``fit``. With ``--held-out``
-a quarter of the training rows takes the place of the test rows: that is what settings of
-`dbdl.learn.online` were chosen on.
+``batches``: the training rows in stratified batches, in random order. ``classes``: two classes per
+batch, in the order of their numbers. Both end with the same rows as ``fit``. With ``--held-out`` a
+quarter of the training rows replaces the test rows. The settings of `dbdl.learn.online` were
+chosen this way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Splits of the benchmarks that go beyond the tables: sizes, details, devices.
+"""Splits for the benchmarks beyond the tables: sizes, details, devices.
 
-Rows and their number for each class are those of the first column of a table of `dbdl reproduce`.
-A data set that is not there is skipped with a message.
+The rows, and their number per class, are those of the first column of a table of `dbdl reproduce`.
+A missing data set is skipped with a message.
 """
 
 from __future__ import annotations

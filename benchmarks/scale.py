@@ -1,13 +1,15 @@
-"""Many rows: two workers against one, and time and memory against the number of rows.
+"""Many rows: two workers compared with one, and time and memory against the number of rows.
 
     python -m benchmarks.scale [workers rows] [--quick]
 
-workers: a chain on a Dask cluster with one and with two workers of one thread each, rows of a file
-that the workers read themselves. Beside the ratio: how much of the time nobody computed, and the
-bytes that went between processes in a sweep, against what the sums and parameters are in bytes.
+workers: a chain on a Dask cluster with one and with two workers of one thread each. The workers
+read the rows from a file themselves. Besides the ratio, this prints how much of the time nobody
+computed, and the bytes sent between processes per sweep, compared with the size of the sums and
+parameters.
 
-rows: a chain that reads its rows in turn from a file, in a process of its own for each number of
-rows: seconds a sweep, the exponent of their growth, and the most memory that was resident.
+rows: a chain that reads its rows part by part from a file, in a new process for each number of
+rows. This prints the seconds per sweep, the exponent of their growth, and the peak of resident
+memory.
 """
 
 from __future__ import annotations

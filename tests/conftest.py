@@ -1,7 +1,7 @@
-"""Fixtures for every test: where the real data sets are, and how to load them.
+"""Fixtures for all tests: where the real data sets are, and how to load them.
 
-The data sets may not be shipped. Set the environment variable DBDL_DATA to the folder that holds
-them; tests that need one that is not there are skipped, and say so.
+The data sets cannot be distributed. Set the environment variable DBDL_DATA to the folder that holds
+them. Tests of missing data sets are skipped, and say so.
 """
 
 import os

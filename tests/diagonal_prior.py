@@ -1,4 +1,4 @@
-"""A prior of the atoms whose precision differs by feature: all that a new prior has to do."""
+"""A prior of the atoms whose precision differs per feature: all that a new prior has to do."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
-"""The tests of bits, once for every kind of processor that this machine can imitate.
+"""Run the tests of bits once for every kind of processor that this machine can imitate.
 
     python tests/every_processor.py [options of pytest]
 
-OpenBLAS chooses its kernels by the processor, and so do NumPy and numba; variables of the
-environment make them choose as they would elsewhere. `make test-bits` runs this script.
+OpenBLAS, NumPy and numba choose their kernels by the processor. Environment variables make them
+choose as they would on another one. `make test-bits` runs this script.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Generated calls of every public door, most of them with odd input, and a judge of the outcomes.
+"""Generated calls of every public function, most with odd input, and a judge of the outcomes.
 
-An outcome is right if the answer keeps what the documentation promises, and clear if the call is
-refused with a message that names what was wrong. Everything else is a fault:
+An outcome is right if the answer is as the documentation promises. It is clear if the call is
+refused with a message that names the problem. Everything else is a fault:
 
-    python tests/generated_calls.py 2000 0     # so many calls from this seed, and a table
+    python tests/generated_calls.py 2000 0     # 2000 calls from seed 0, and a table
 """
 
 import copy

@@ -1,9 +1,9 @@
-"""Files that somebody tampered with: every one is refused by name, or does no harm.
+"""Files that somebody tampered with are refused by name, or do no harm.
 
     python tests/hostile.py {METHOD,dictionary,stream,warm,checkpoint} [--most N] [--seed S]
 
-changes one value at a time in a saved model or checkpoint (its checksum made to match), reads it
-and uses it, in a process of its own: a kernel that trusts such a value ends the process.
+changes one value at a time in a saved model or checkpoint (and makes its checksum match), reads it
+and uses it in a separate process, because a kernel that trusts such a value can crash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A journal of one chain that notes all it is told."""
+"""A journal of one chain that records everything it is told."""
 
 from dbdl.sampler.run import ChainJournal, Snapshot
 

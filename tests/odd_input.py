@@ -1,7 +1,7 @@
 """Odd rows, labels and parameters, for `generated_calls`.
 
-Rows have contents (numbers, some of them odd) and a form (dtype, layout, container). Where a door
-has no choice but to refuse what it is given, the case says so: an answer is then wrong.
+Rows have contents (numbers, some of them odd) and a form (dtype, layout, container). If a function
+has to refuse its input, the case says so, and an answer is then wrong.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Archives that are written again with other entries, and the digest that belongs to them."""
+"""Archives that are written again with other entries and a matching digest."""
 
 import hashlib
 import zipfile

@@ -1,4 +1,4 @@
-"""What counts as numbers and as labels, at every door that takes them."""
+"""Every public function agrees on what counts as numbers and as labels."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept for the next process, also where the package cannot be written to."""
+"""Compiled kernels are kept for the next process, even if the package's folder is read-only."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The command: good and bad input in a process of its own, as a user would."""
+"""The command line with good and bad input, in a separate process as a user runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code in docstrings, README and CONTRIBUTING does what it says; commands that they name exist."""
+"""The code in docstrings, README and CONTRIBUTING runs, and the commands that they name exist."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Generated calls of every public door: each is answered rightly, or refused in clear words.
+"""Generated calls of every public function are answered correctly, or refused with a clear message.
 
-The generator and what counts as right and clear are in `generated_calls`.
+`generated_calls` has the generator and says what counts as correct and clear.
 """
 
 import matplotlib as mpl

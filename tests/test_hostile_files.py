@@ -1,4 +1,4 @@
-"""Files that others wrote: refused by name before a kernel meets them, or harmless."""
+"""Files from others are refused by name before a kernel sees them, or are harmless."""
 
 from __future__ import annotations
 

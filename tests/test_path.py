@@ -1,4 +1,4 @@
-"""The page that describes the path from ``fit`` to ``step`` is the path that a fit takes."""
+"""The page on the path from ``fit`` to ``step`` lists the path that a fit takes."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Models survive being written and read, bit by bit; a file that is not safe is refused."""
+"""Models are the same, bit by bit, after being saved and loaded; unsafe files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products: right, and with the same bits for a row wherever it stands."""
+"""Products are right, and a row has the same bits wherever it stands."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Work on blocks: order, errors, nested calls, and children of a fork."""
+"""Work on blocks: order, errors, nested calls, and forked children."""
 
 import multiprocessing
 import os

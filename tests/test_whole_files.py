@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and paths that are none."""
+"""Files are written whole or not at all, and invalid paths are refused."""
 
 import os
 from pathlib import Path

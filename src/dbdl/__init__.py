@@ -1,4 +1,8 @@
-"""Discriminative Bayesian dictionary learning (DBDL), and the methods it is compared with."""
+"""Discriminative Bayesian dictionary learning (DBDL), and the methods that it is compared with.
+
+`DBDLClassifier` and `BetaProcessDictionary` are scikit-learn estimators. `ModelSettings` holds the
+settings of their model. `methods` lists every method. `open_rows` opens files larger than memory.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import the registry, and with it every rival, when it is first asked for."""
+    """Import the registry, and with it every rival, when it is first needed."""
     if name in ("Method", "methods"):
         from dbdl import registry
 

@@ -1,4 +1,4 @@
-"""Labelled rows for a short chain, and all arrays that it ends with."""
+"""Labelled rows for a short chain, and all arrays at its end."""
 
 import numpy as np
 

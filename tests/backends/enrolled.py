@@ -1,6 +1,6 @@
-"""Every backend of the table, those that cannot run here skipped with the reason.
+"""Every backend of the table; those that cannot run here are skipped with the reason.
 
-On a machine without a GPU the kernels of the GPU backend run in Triton's interpreter where
+On a machine without a GPU the kernels of the GPU backend run in Triton's interpreter if
 TRITON_INTERPRET=1 is set before Triton is imported.
 """
 

@@ -1,4 +1,4 @@
-"""Compiled code rounds in one way, whatever numba had in its cache."""
+"""Compiled code always rounds in the same way, whatever numba's cache contains."""
 
 import hashlib
 import importlib

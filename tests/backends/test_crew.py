@@ -1,4 +1,4 @@
-"""Work is dealt out in order; a device too small for it gets a second try in parts."""
+"""Work is handed out in order; if a device is too small, the work is tried again in parts."""
 
 import logging
 from contextlib import contextmanager, nullcontext

@@ -1,4 +1,4 @@
-"""A cluster gives the bits of one machine, whoever dies."""
+"""A cluster gives the same bits as one machine, even if workers die."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What may not change a result: threads, sizes of blocks, and atoms that nobody uses."""
+"""Threads, block sizes and unused atoms do not change a result."""
 
 from dataclasses import fields, replace
 

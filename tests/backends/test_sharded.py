@@ -1,4 +1,4 @@
-"""Rows in parts give the bits of rows in one place."""
+"""Rows in parts give the same bits as rows in one place."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The GPU backend: chains of the CPU, coding and ridge of the CPU; and errors without a GPU."""
+"""The GPU backend has the chains, codes and ridge of the CPU, and clear errors without a GPU."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     python tests/browser/chromium.py
 
-In turn: one that starts already (Playwright's own or the system's), Playwright's download, and
-the package of a Debian-like system where this is run by its administrator. Ends with status 1 and
-a message where none of these works.
+Tries in turn: a Chromium that already starts (Playwright's own or the system's), Playwright's
+download, and the package of a Debian-like system if the user is its administrator. If none of these
+works, ends with status 1 and a message.
 """
 
 from __future__ import annotations

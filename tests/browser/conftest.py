@@ -1,7 +1,7 @@
-"""A headless Chromium for the tests of this folder; without one they are skipped.
+"""A headless Chromium for the tests of this folder, which are skipped without one.
 
-`make test-browser` installs what is needed and sets DBDL_NEEDS_BROWSER, with which a browser that
-is missing is a failure.
+`make test-browser` installs what is needed and sets DBDL_NEEDS_BROWSER, which makes a missing
+browser a failure.
 """
 
 import os

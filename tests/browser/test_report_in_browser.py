@@ -1,4 +1,4 @@
-"""The report in a real browser: no error, values under the pointer, everything by keyboard."""
+"""The report in a real browser: no errors, values at the pointer, everything works by keyboard."""
 
 from __future__ import annotations
 

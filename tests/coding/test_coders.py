@@ -1,4 +1,4 @@
-"""Every family of coders keeps the same promises; one that is added to the table is enrolled."""
+"""Every family of coders in the table keeps the same promises."""
 
 import inspect
 import warnings

@@ -1,4 +1,4 @@
-"""The posterior mean of a code: against a slow version, and against the exact mean."""
+"""The posterior mean of a code, against a slow version and against the exact mean."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Rows and atoms of any scale: what is coded near one is coded on every scale."""
+"""Rows and atoms are coded on every scale as they are near one."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The cache: same input, same file; anything else, another; a kill leaves nothing half done."""
+"""The cache has one file per input, and a kill leaves no partial file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anybody's files: what is read, and what is said of those that cannot be."""
+"""Users' files are read, or refused with a clear message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data sets of the table, in their own layouts; a line in the table enrols one."""
+"""Every data set of the catalogue is read from its own layout."""
 
 from __future__ import annotations
 

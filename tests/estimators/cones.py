@@ -1,7 +1,7 @@
 """A small problem: the rows of each class lie near a cone of its own.
 
-Cones, not subspaces: a linear score of a code changes its sign with the row, so no method of
-this kind can give a row and its negative the same class.
+These are cones, not subspaces: a linear score of a code changes its sign with the row, so no method
+of this kind can give a row and its negative the same class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fit has its own bits whatever else the process does, and leaves BLAS as it found it."""
+"""A fit has the same bits whatever else the process does, and leaves BLAS as it found it."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Unusual and bad input gets a right answer or an error that says what to do."""
+"""Unusual input gets the right answer, and bad input an error that says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An interrupted fit leaves the model as it was, bit by bit, and can be made again."""
+"""An interrupted fit leaves the model exactly as it was, and can be repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are few, equal, zero or on odd scales: what is published keeps its promises."""
+"""With rows that are few, equal, zero or on odd scales, the published model keeps its promises."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Every sweep of every chain, pilot chains among them, is told to those who watch a fit."""
+"""Callbacks and verbose output report every sweep of every chain, including pilot chains."""
 
 from __future__ import annotations
 

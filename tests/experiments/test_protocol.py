@@ -1,4 +1,4 @@
-"""Splits depend on names alone and never share a row between learning and testing."""
+"""Splits depend only on names, and no row is in both the training and the test set."""
 
 from __future__ import annotations
 

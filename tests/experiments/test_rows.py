@@ -1,4 +1,4 @@
-"""Every method of a table is given the same rows, by whichever way it is run."""
+"""Every method of a table gets the same rows, whichever way it is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table is run cell by cell, goes on after a kill, and shows what failed."""
+"""A table is run cell by cell, is resumed after a kill, and shows which cells failed."""
 
 from __future__ import annotations
 

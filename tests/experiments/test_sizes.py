@@ -1,4 +1,4 @@
-"""Accuracy against the size of a dictionary, on small data."""
+"""Accuracy against the size of the dictionary, on small data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is compiled while a clock runs, and whoever waits is told why."""
+"""Nothing is compiled while a clock runs, and a message says why one has to wait."""
 
 from __future__ import annotations
 

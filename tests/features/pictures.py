@@ -1,4 +1,4 @@
-"""Images for tests: smooth noise, which has gradients of every direction and strength."""
+"""Images for tests: smooth noise, with gradients of every direction and strength."""
 
 import numpy as np
 from scipy.ndimage import gaussian_filter

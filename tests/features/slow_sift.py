@@ -1,4 +1,4 @@
-"""SIFT of one patch, pixel by pixel as Lowe describes it: slow, for the eye."""
+"""SIFT of one patch, pixel by pixel as Lowe describes it: slow and easy to read."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Dense SIFT against a slow one of our own and against OpenCV's, and what it does with images."""
+"""Dense SIFT against a slow version and against OpenCV's, and its treatment of images."""
 
 from __future__ import annotations
 

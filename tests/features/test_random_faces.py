@@ -1,4 +1,4 @@
-"""Random faces: directions of unit norm from a seed, and distances that survive."""
+"""Random faces: directions of unit norm from a seed, which preserve distances."""
 
 from __future__ import annotations
 

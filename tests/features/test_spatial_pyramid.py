@@ -1,4 +1,4 @@
-"""Spatial pyramids: words, regions, pooling; against sums written out."""
+"""Spatial pyramids: words, regions and pooling, against explicit sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start of a chain: which rows are its atoms, and the first state."""
+"""The start of a chain: the rows that become atoms, and the first state."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Folds leave every row out once; the best coder is chosen, and scores are calibrated."""
+"""Folds leave out every row once; the best coder is chosen, and scores are calibrated."""
 
 import numpy as np
 import pytest

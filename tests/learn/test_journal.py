@@ -1,4 +1,4 @@
-"""The journal of a fit: what decides it, what is kept of it, and what is resumed."""
+"""The journal of a fit: its identity, the files that it keeps, and how a fit is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label atoms: what codes over the published atoms are to be multiplied by."""
+"""Label atoms, by which codes over the published atoms are multiplied."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Members of an ensemble: what is published of a chain, and the prior of new rows' codes."""
+"""Members of an ensemble: the published part of a chain, and the prior of new rows' codes."""
 
 from dataclasses import replace
 

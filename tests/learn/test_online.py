@@ -1,4 +1,4 @@
-"""The posterior after a batch is the prior of the next: exact where codes are held."""
+"""The posterior after a batch is the prior of the next, exactly so if codes are held fixed."""
 
 import itertools
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""Pilot chains choose on rows that they never saw, are seen, and can be resumed."""
+"""Pilot chains choose on rows that they never saw, appear in the progress, and can be resumed."""
 
 from __future__ import annotations
 

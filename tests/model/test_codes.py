@@ -1,4 +1,4 @@
-"""One row's pass over its usage and strengths."""
+"""A sweep over the usage and strengths of one row."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The joint density against one written down term by term, and draws from the prior."""
+"""The joint density against one written out term by term, and draws from the prior."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Priors refuse what has no meaning; dropping atoms integrates them out."""
+"""Priors refuse meaningless values; dropping atoms integrates them out."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which atoms are dropped between steps."""
+"""The atoms that are dropped between steps."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every setting of the model decides something, and can be searched over."""
+"""Every setting of the model has an effect, and can be varied in a grid search."""
 
 from dataclasses import fields
 

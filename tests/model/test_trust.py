@@ -1,4 +1,4 @@
-"""Records say what they have to be, and are compared with that."""
+"""Records declare types, shapes and ranges, and are checked against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model small enough to write its joint density down by hand."""
+"""A model small enough to write out its joint density by hand."""
 
 from dataclasses import dataclass, replace
 

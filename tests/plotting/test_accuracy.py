@@ -1,4 +1,4 @@
-"""Pictures of accuracies hold every line of a table."""
+"""Pictures of accuracies show every line of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Displays draw what was learned."""
+"""Displays draw the learned atoms, probabilities and traces."""
 
 from __future__ import annotations
 

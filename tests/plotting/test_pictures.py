@@ -1,4 +1,4 @@
-"""Pictures show what is in the arrays."""
+"""Pictures show the values of the arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures inside the page are PNG files, and a sheet holds each of them at its place."""
+"""Pictures inside the page are PNG files, and a sheet holds each of them in its place."""
 
 from __future__ import annotations
 

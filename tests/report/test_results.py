@@ -1,4 +1,4 @@
-"""The report on an experiment has our numbers beside the paper's."""
+"""The report of an experiment has our numbers beside the paper's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small problems for the methods with atoms of classes: random rows, and faces."""
+"""Small problems for the methods whose atoms belong to classes: random rows, and faces."""
 
 import numpy as np
 from scipy.optimize import minimize

@@ -1,4 +1,4 @@
-"""The update of atoms of unit norm: each step a minimum, no pass a rise."""
+"""The update of atoms of unit norm: each step is a minimum, and no pass raises the objective."""
 
 import numpy as np
 import pytest

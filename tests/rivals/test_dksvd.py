@@ -1,4 +1,4 @@
-"""D-KSVD and LC-KSVD: appended labels, one joint K-SVD, and the way back to D, T and W."""
+"""D-KSVD and LC-KSVD: appended labels, one joint K-SVD, and the conversion back to D, T and W."""
 
 from __future__ import annotations
 

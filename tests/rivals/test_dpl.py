@@ -1,4 +1,4 @@
-"""Dictionary pairs: every step is a minimum, and the objective is the one of the docstring."""
+"""Dictionary pairs: every step is a minimum, and the objective is that of the docstring."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every registered method keeps the same contract; a line in the registry enrols a method."""
+"""Every registered method keeps the same contract."""
 
 from __future__ import annotations
 

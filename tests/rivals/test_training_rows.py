@@ -1,4 +1,4 @@
-"""Training rows as atoms: which rows are drawn, and scores by their definition."""
+"""Training rows as atoms: the rows that are drawn, and scores by their definition."""
 
 import numpy as np
 import pytest

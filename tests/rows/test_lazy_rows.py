@@ -1,4 +1,4 @@
-"""Rows that are read in parts are the rows of the file, and learn as rows in memory do."""
+"""Rows that are read in parts are the rows of the file, and lead to the same model as in memory."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""The sampler leaves the joint distribution of the model in place, and errors would show."""
+"""The sampler leaves the joint distribution of the model unchanged, and errors would show."""
 
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,4 +1,4 @@
-"""A step of the sampler: what it moves, what it holds, and what it does not depend on."""
+"""A step of the sampler updates what it should, holds the rest fixed, and is reproducible."""
 
 from dataclasses import fields, replace
 

@@ -1,4 +1,4 @@
-"""The one loop: what is recorded of each sweep, and who is told."""
+"""The loop over sweeps records every sweep and tells the journal."""
 
 import numpy as np
 import pytest

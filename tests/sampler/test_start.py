@@ -1,4 +1,4 @@
-"""Which rows a chain starts from: so many of each class, drawn class by class."""
+"""The rows that a chain starts from: drawn class by class, in proportion."""
 
 import numpy as np
 import pytest
