@@ -66,9 +66,7 @@ def gibbs_label_atoms(
     priors = replace(learned.chain.priors, atoms=IsotropicPrior(float(data.n_classes)))
     chain = run(
         key,
-        State(
-            parameters, last.codes, last.sweep + settings.n_atom_draws
-        ),  # skips draws that were used
+        State(parameters, last.codes, last.sweep + settings.n_atom_draws),  # skips used draws
         labels,
         priors,
         replace(settings.options, sample_selection=False),
