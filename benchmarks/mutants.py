@@ -310,30 +310,30 @@ MUTANTS = (
     ),
     mutant(
         "pilot-chains-not-counted",
-        "estimators/classifier.py",
-        "return len(weights) * len(pilots_of(problem))",
+        "learn/pilots.py",
+        "return len(self.label_weights) * len(pilots_of(problem))",
         "return len(pilots_of(problem))",
         "estimators/test_progress.py",
     ),
     mutant(
         "pilot-chains-not-resumed",
         "learn/journal.py",
-        "None if kept is None else kept.snapshot)",
-        "None)",
+        "own.resumed = kept.snapshot",
+        "own.resumed = None",
         "estimators/test_resume.py",
     ),
     mutant(
         "files-of-pilot-chains-stay",
-        "learn/journal.py",
+        "learn/checkpoints.py",
         "pilot.unlink(missing_ok=True)",
         "pass",
         "estimators/test_resume.py",
     ),
     mutant(
         "calibrated-all-the-same",
-        "estimators/classifier.py",
-        "return choice if self.calibrate else replace(choice, temperature=1.0)",
-        "return choice",
+        "learn/pilots.py",
+        "if not candidates.calibrate:",
+        "if False:",
         "estimators/test_classifier.py",
     ),
     mutant(
@@ -359,7 +359,7 @@ MUTANTS = (
     ),
     mutant(
         "temperature-upside-down",
-        "learn/journal.py",
+        "learn/checkpoints.py",
         "1.0 / held_out.sharpness",
         "held_out.sharpness",
         "learn/test_pilots.py",
@@ -382,8 +382,8 @@ MUTANTS = (
     mutant(
         "labels-not-forgotten",
         "learn/online.py",
-        "AtomSums(factor * labels.gram, factor * labels.cross)",
-        "AtomSums(labels.gram, factor * labels.cross)",
+        "chain.label_sums.times(factor)",
+        "chain.label_sums",
         "learn/test_online.py",
     ),
     mutant(
@@ -402,9 +402,9 @@ MUTANTS = (
     ),
     mutant(
         "classes-never-seen-are-likely",
-        "estimators/classifier.py",
-        "never = priors.beta_a / (priors.beta_a + priors.beta_b)",
-        "never = priors.beta_b / (priors.beta_a + priors.beta_b)",
+        "learn/online.py",
+        "prior_mean = priors.beta_a / (priors.beta_a + priors.beta_b)",
+        "prior_mean = priors.beta_b / (priors.beta_a + priors.beta_b)",
         "estimators/test_partial_fit.py",
     ),
     # Files.

@@ -276,7 +276,7 @@ def test_inverse_transform_averages_the_chains(model, problem):
     np.testing.assert_allclose(
         rows, codes.inverse_transform(codes.transform(X).toarray()), atol=1e-12
     )
-    with pytest.raises(ValueError, match="pass what transform returned"):
+    with pytest.raises(ValueError, match="pass codes as returned by transform"):
         codes.inverse_transform(np.zeros((2, 3)))
 
 

@@ -1,4 +1,4 @@
-"""Where rows live and codes are swept: the verbs, a clear reference, and fast backends."""
+"""Backends that store rows and sweep codes: the protocols, a clear reference, and fast ones."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None 
     Parameters
     ----------
     device : str
-        "cpu"; "cuda", "cuda:1", ... for a GPU; "auto" for a GPU where there is one. With "dask:"
-        before it, the device of a cluster's workers; without an engine that means the CPU here.
+        "cpu"; "cuda", "cuda:1", ... for a GPU; "auto" for a GPU if there is one. The prefix "dask:"
+        means the device of a cluster's workers, or without an engine the CPU of this process.
     n_threads : int
         Threads on the CPU.
     engine : Engine, optional
-        Where the parts of rows are that are not in memory here (see `make_engine`).
+        Works on rows that are not in memory here (see `make_engine`).
     """
     on_cluster, device = _split(device)
     if engine is None:
@@ -47,7 +47,7 @@ def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None 
 
 
 def make_engine(rows: Any, device: str) -> Engine | None:
-    """Return where the parts of rows are; None for rows in memory that stay there."""
+    """Return the engine that works on parts of rows; None for rows that stay in memory."""
     on_cluster, _ = _split(device)
     lazy = isinstance(rows, LazyRows)
     if not lazy and not on_cluster:
@@ -59,7 +59,7 @@ def make_engine(rows: Any, device: str) -> Engine | None:
         return engine_for_fit(client)
     if on_cluster:
         raise ValueError(
-            f"device={device!r} needs a Dask cluster, and there is none. Install the extra with "
+            f"device={device!r} needs a Dask cluster, but none is running. Install the extra with "
             "pip install 'dbdl[dask]' and start one: from dask.distributed import Client; "
             "client = Client()"
         )
@@ -67,13 +67,13 @@ def make_engine(rows: Any, device: str) -> Engine | None:
 
 
 def _split(device: str) -> tuple[bool, str]:
-    """Whether a device is that of a cluster's workers, and which."""
+    """Whether the device belongs to a cluster's workers, and its name."""
     place, _, rest = device.partition(":")
     return (True, rest or "cpu") if place == "dask" else (False, device)
 
 
 def _current_client() -> Any:
-    """Return Dask's client in use, or None; Dask is not imported to find out."""
+    """Return Dask's current client or None, without importing Dask."""
     if "distributed" not in sys.modules:
         return None
     from distributed import Client
@@ -85,7 +85,7 @@ def _current_client() -> Any:
 
 
 def _backend(device: str, n_threads: int = 1, here: bool = True) -> Backend:
-    """Return the backend of a device in this process, or of a worker, which is not looked at."""
+    """Return the backend of a device in this process, or of a worker, which is not checked."""
     problem_of = _gpu_problem if here else _name_problem
     if device == "auto":
         device = "cuda" if here and _gpu_problem("cuda") is None else "cpu"
@@ -103,13 +103,13 @@ def _name_problem(device: str) -> str | None:
     if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
         return None
     return (
-        "expected 'cpu', 'auto', 'cuda' or 'cuda:N' with the number of a GPU, or one of them with "
-        "'dask:' before it"
+        "expected 'cpu', 'auto', 'cuda' or 'cuda:N' with the index of a GPU, or one of them with "
+        "the prefix 'dask:'"
     )
 
 
 def _gpu_problem(device: str) -> str | None:
-    """Say what stands in the way of a device, and what to do; None if nothing does."""
+    """Say why a device cannot be used and what to do; None if it can be."""
     if (problem := _name_problem(device)) is not None:
         return problem
     for package in ("torch", "triton"):
@@ -118,15 +118,15 @@ def _gpu_problem(device: str) -> str | None:
     import torch
 
     if not torch.cuda.is_available():
-        return "PyTorch sees no GPU; check the driver with nvidia-smi, or use device='cpu'"
-    number = int(device[5:] or 0) if device != "cuda" else 0
-    if number >= torch.cuda.device_count():
+        return "PyTorch finds no GPU; check the driver with nvidia-smi, or use device='cpu'"
+    index = int(device[5:] or 0) if device != "cuda" else 0
+    if index >= torch.cuda.device_count():
         return f"there are {torch.cuda.device_count()} GPUs, counted from 0"
     return None
 
 
-#: Every backend by name, made from a number of threads; ValueError where it cannot run here. The
-#: tests walk this table and hold each backend to the reference.
+#: Every backend by name, made from a number of threads; ValueError if it cannot run here. The tests
+#: walk this table and compare each backend with the reference.
 BACKENDS: dict[str, Callable[..., Backend]] = {
     "reference": ReferenceBackend,
     "numba": NumbaBackend,

@@ -1,7 +1,7 @@
-"""Who does the work of a fit: a device, its threads, and where the rows are.
+"""The resources of a fit: a device, its threads, and an engine for rows that are elsewhere.
 
-`Crew.map` is the one place that knows how chains share a device, what to do when its memory is too
-small, and how threads are dealt out.
+`Crew.map` is the one place that knows how chains share a device and its threads, and what to do
+when the device has too little memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class ProblemSize(NamedTuple):
-    """How much is learned from: what a device may have to take in parts."""
+    """Size of the rows and the dictionary, by which rows are cut into parts that fit a device."""
 
     n_rows: int
     n_atoms: int
@@ -35,7 +35,7 @@ class ProblemSize(NamedTuple):
 
 @dataclass(frozen=True)
 class Crew:
-    """A device, its threads, and where the rows are.
+    """A device, its threads, and an engine for rows that are elsewhere.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class Crew:
         See `dbdl.backends.make_backend`.
     n_threads : int
     engine : Engine, optional
-        Where the parts of rows are that are not in memory here.
+        Works on rows that are not in memory here.
     size : ProblemSize, optional
-        Of rows in memory here, which a device whose memory is too small may take in parts.
+        Size of rows in memory here, which may be moved in parts to a device with little memory.
     """
 
     device: str = "cpu"
@@ -62,10 +62,10 @@ class Crew:
         return make_backend(self.device, n_threads or self.n_threads, self.engine)
 
     def map(self, work: Callable[[Item, Backend], Result], items: Iterable[Item]) -> list[Result]:
-        """Call ``work`` with every item and a backend, side by side; results in order.
+        """Call ``work`` with every item and a backend, in parallel; return the results in order.
 
-        Whole rounds have one thread per item; what is left over shares the threads. The results
-        are the same for any number of threads.
+        In full rounds each item has one thread; the items of the last round share all threads. The
+        results do not depend on the number of threads.
         """
         items = list(items)
         n_lanes = self.backend().n_lanes
@@ -73,7 +73,7 @@ class Crew:
         whole, left = items[: len(items) - n_left], items[len(items) - n_left :]
         results: list[Result] = []
         if n_lanes == 1:
-            for item in whole:
+            for item in whole:  # in Python 3.11 a comprehension would be one more frame
                 results.append(self._do(work, 1, item))
             return results
         results = run_blocks(partial(self._do, work, 1), whole, n_lanes)
@@ -81,9 +81,9 @@ class Crew:
         return results + run_blocks(partial(self._do, work, n_threads), left, n_left)
 
     def _do(self, work: Callable[[Item, Backend], Result], n_threads: int, item: Item) -> Result:
-        """Do one piece of work; where a device's memory is too small, try once more.
+        """Do one piece of work, with a second attempt if the device runs out of memory.
 
-        The second try has the device alone, and takes rows there in parts if need be.
+        The second attempt has the device to itself and moves rows there in parts if necessary.
         """
         backend = self.backend(n_threads)
         try:
@@ -92,13 +92,13 @@ class Crew:
         except DeviceMemoryError as error:
             backend = self._in_smaller_parts(error, n_threads)
         with backend.lane(alone=True):
-            gc.collect()  # the error held some of the device's memory
+            gc.collect()  # the error kept some of the device's memory in use
             return work(item, backend)
 
     def _in_smaller_parts(self, error: DeviceMemoryError, n_threads: int) -> Backend:
-        """Return a backend that takes rows to the device in parts that fit, or raise the error.
+        """Return a backend that moves rows to the device in parts that fit, or raise the error.
 
-        Codes then live on the host. The result is that of all rows at once up to rounding.
+        Codes then stay on the host. The result is the same up to rounding.
         """
         if self.engine is not None or self.size is None:
             raise error
@@ -107,7 +107,7 @@ class Crew:
             return self.backend(n_threads)
         if n_rows < SUM_ROWS:
             raise error
-        # The words alone: a logger that keeps the error would keep what the device holds.
+        # Only the text: a logger that keeps the error would keep the device's memory in use.
         logger.warning("dbdl: %s Continuing with %d rows at a time.", str(error), n_rows)
         in_turn = InTurn(part_bytes=n_rows * self.size.row_bytes)
         return replace(self, engine=in_turn).backend(n_threads)

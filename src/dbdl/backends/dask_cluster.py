@@ -1,10 +1,9 @@
-"""The engine of a cluster: the work on parts of rows becomes tasks of Dask.
+"""The engine for a cluster: the work on parts of rows becomes Dask tasks.
 
 Tasks are pure: each is a function of values and of other tasks, draws are addressed, and nothing
-is changed in place. A worker that dies takes results with it; Dask finds them again from the
-tasks that made them, on the workers that are left, with the same bits. Rows are read, or computed
-from the user's collection, where they are needed and stay there; a sweep sends the parameters out
-and brings sums back.
+is changed in place. If a worker dies, its results are lost; Dask recomputes them on the remaining
+workers, with the same bits. Rows are read, or computed from the user's collection, on the worker
+that needs them, and stay there. A sweep sends the parameters to the workers and returns sums.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ from dbdl.rows import LazyRows, Preparation
 
 logger = logging.getLogger("dbdl")
 
-#: Parts for each thread where their number is not a power of two: unequal parts then even out.
+#: Parts per thread if the number of threads is not a power of two: unequal parts then even out.
 PARTS_A_THREAD = 4
-#: Seconds after which a cluster without workers is given up. Where the scheduler does not answer,
-#: Dask itself says so after its own timeout for connections, 30 seconds unless configured.
+#: Seconds after which a cluster without workers is given up. If the scheduler does not answer, Dask
+#: itself raises an error after its own connection timeout, 30 seconds by default.
 LOST_AFTER = 60.0
-#: Seconds between two looks at the cluster while a result is waited for.
+#: Seconds between two checks of the cluster while waiting for a result.
 LOOK_EVERY = 2.0
-#: Times that a task is tried again whose workers died.
+#: Times that a task is retried after its worker died.
 MOST_RETRIES = 10
-#: Seconds that workers have to report their kind of processor; then the fit continues without it.
-#: Their first answer includes the import of dbdl, which their first task would do otherwise.
+#: Seconds to wait for workers to report their kind of processor. The first answer includes the
+#: import of dbdl, which the first task would otherwise do.
 ANSWER_WITHIN = 30.0
-#: Workers of one kind of processor that a warning names.
+#: Number of workers per kind of processor that a warning names.
 MOST_NAMED = 3
 
-#: Sets of kinds that were warned of.
+#: Sets of kinds for which a warning was given.
 _warned_of: set[frozenset[str]] = set()
 
 
 class ClusterLostError(RuntimeError):
-    """The cluster is gone; what to do is in the message."""
+    """The cluster is gone; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class DaskEngine:
-    """Tasks on the workers of a client; without workers for ``lost_after`` seconds it gives up."""
+    """Tasks on the workers of a client; gives up after ``lost_after`` seconds without workers."""
 
     is_here = False
 
@@ -71,7 +70,7 @@ class DaskEngine:
         return rows if _collection(rows) is None else aligned(rows, SUM_ROWS)
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
-        """Cut as the chunks of a collection are, or into a few parts for each thread."""
+        """Cut along the chunks of a collection, or into a few parts per thread."""
         n_blocks, collection = -(-source.shape[0] // block_rows), _collection(source)
         if collection is None:
             return cut(n_blocks, n_parts(max(self._n_threads(), 1)))
@@ -81,7 +80,7 @@ class DaskEngine:
         )
 
     def hold(self, inner: Backend, part: Part) -> Future:
-        """Read the rows of a part where they will stay; chains share them."""
+        """Read the rows of a part on the worker where they stay; chains share them."""
         key = id(part.source), part.rows.start, part.rows.stop
         if key not in self._held:
             self._held[key] = self._read(inner, part)
@@ -98,28 +97,28 @@ class DaskEngine:
         return self.run(Part.open, part, inner)
 
     def share(self, value: Any) -> Future:
-        """Send a value out once; workers hand it on to each other."""
+        """Send a value once; workers pass it on to each other."""
         return self.run(_itself, value)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Make a task of a function; arguments may be tasks."""
+        """Submit a function as a task; arguments may be tasks."""
         if self.client.status not in ("running", "connecting"):
             raise ClusterLostError(self._what_is_lost())
         name = getattr(function, "__name__", type(function).__name__).strip("_")
-        with warnings.catch_warnings():  # parameters are as large as they are
+        with warnings.catch_warnings():  # large parameters are expected
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self.client.submit(
                 function, *arguments, key=f"dbdl-{name}-{uuid4().hex}", pure=False
             )
 
     def fetch(self, handle: Future) -> Any:
-        """Wait for the value of a task, for as long as there is a cluster that works on it."""
+        """Wait for the value of a task as long as there are workers."""
         last_seen, n_retries = time.monotonic(), 0
         while True:
             try:
                 return handle.result(timeout=LOOK_EVERY)
             except TimeoutError:
-                if handle.status == "error":  # the task's own
+                if handle.status == "error":  # raised by the task itself
                     raise
                 if self._n_threads() > 0:
                     last_seen = time.monotonic()
@@ -129,7 +128,7 @@ class DaskEngine:
                 n_retries += 1
                 if n_retries > MOST_RETRIES:
                     raise ClusterLostError(
-                        f"a task took {n_retries} workers with it: {error}. Look at the workers' "
+                        f"{n_retries} workers died while running a task: {error}. Look at their "
                         "logs; most often they have too little memory."
                     ) from error
                 self.client.retry([handle])
@@ -139,7 +138,7 @@ class DaskEngine:
                 raise ClusterLostError(self._what_is_lost()) from error
 
     def _n_threads(self) -> int:
-        """Return the number of threads of all workers, 0 if nobody answers."""
+        """Return the number of threads of all workers, 0 if the scheduler does not answer."""
         scheduler = self.client.scheduler
         if self.client.status != "running" or scheduler is None:
             return 0
@@ -159,22 +158,22 @@ class DaskEngine:
 
 
 def engine_for_fit(client: Client) -> DaskEngine:
-    """Return the engine of a client, with a warning if its workers do not round alike."""
+    """Return the engine of a client, with a warning if its workers round differently."""
     _warn_of_unlike_processors(processor_kind(), _kinds_of_workers(client))
     return DaskEngine(client)
 
 
 def _kinds_of_workers(client: Client) -> dict[str, str]:
-    """Ask each worker for its kind of processor; workers that fail to answer are left out."""
+    """Ask each worker for its kind of processor; workers that do not answer are left out."""
     try:
         return client.run(processor_kind, on_error="ignore", callback_timeout=ANSWER_WITHIN)
-    except Exception as error:  # a fit that can run must not fail for it
+    except Exception as error:  # this must not stop a fit that can run
         logger.debug("dbdl: workers did not report their kind of processor: %r", error)
         return {}
 
 
 def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
-    """Warn where workers or the head are of different kinds, once for each set of kinds."""
+    """Warn if processors are of different kinds, once per set of kinds."""
     kinds = frozenset({here, *of_workers.values()})
     if len(kinds) == 1 or kinds in _warned_of:
         return
@@ -183,7 +182,7 @@ def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
     for kind in sorted(set(of_workers.values())):
         addresses = [address for address, its in of_workers.items() if its == kind]
         lines.append(f"  {_named(addresses)}: {kind}")
-    # tasks go to any worker, but what the head computes stays with the head
+    # tasks run on any worker, but the head's own work always runs here
     runs = " and between runs" if len(set(of_workers.values())) > 1 else ""
     warnings.warn(
         "the processors of this Dask cluster are of different kinds, which round differently:\n"
@@ -206,23 +205,23 @@ def _named(addresses: list[str]) -> str:
 def n_parts(n_threads: int) -> int:
     """Return the number of parts for a number of threads.
 
-    One each where the tree can be cut so: Dask does not move rows from a thread that has two parts
-    to one that has none.
+    It is one part per thread if the tree can be cut that way: Dask does not move rows from a thread
+    with two parts to one with none.
     """
     is_power_of_two = n_threads & (n_threads - 1) == 0
     return n_threads if is_power_of_two else PARTS_A_THREAD * n_threads
 
 
 def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
-    """Return rows of a collection in chunks of whole blocks, with a word if they were not."""
+    """Return rows of a collection in chunks of whole blocks, with a warning if they were not."""
     collection = rows.collection
     if not (np.cumsum(collection.chunks[0])[:-1] % block_rows).any():
         return rows
     n_chunks, n_blocks = collection.numblocks[0], -(-len(rows) // block_rows)
     height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))
     logger.warning(
-        f"dbdl: chunks of X are brought to multiples of {block_rows} rows ({height} each), so that "
-        f"results do not depend on them; rechunk({{0: {height}}}) beforehand saves the work"
+        f"dbdl: X is rechunked to multiples of {block_rows} rows ({height} each), so that results "
+        f"do not depend on its chunks; X.rechunk({{0: {height}}}) before fit saves the work"
     )
     reader: Any = rows.reader
     return replace(rows, reader=replace(reader, array=collection.rechunk({0: height})))
@@ -238,5 +237,5 @@ def _itself(value: Any) -> Any:
 
 
 def _collection(source: Any) -> Any:
-    """Return the Dask array behind rows; None for others."""
+    """Return the Dask array behind rows, or None."""
     return getattr(source, "collection", None)

@@ -1,6 +1,6 @@
-"""The base of backends with NumPy arrays: all that is not over the rows.
+"""The base of backends with NumPy arrays: the verbs over atoms.
 
-The atom-by-atom draw of the dictionary (eq. 8) is a Gauss-Seidel pass with noise, done here in
+The atom-by-atom draw of the dictionary (eq. 8) is a Gauss-Seidel pass with noise, computed here in
 blocks of atoms by matrix products. Work is cut into blocks of a fixed size and every draw is
 addressed, so the result has the same bits for any number of threads.
 """
@@ -33,36 +33,36 @@ from dbdl.model.ridge import ridge, scaled_ridge
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, UsageSums
 
-#: Atoms drawn together by one product, and features of one task at most; features share the
-#: address of a draw in pairs.
+#: Atoms drawn by one product, and the most features per task; pairs of features share the address
+#: of a draw.
 ATOM_BLOCK = 192
 FEATURE_TILE = 750
 FEATURES_OF_A_DRAW = 2
-#: Share of pairs of atoms that meet in a row up to which the atoms are drawn by sparse sums (at 0.2
-#: products are as fast). One task has so many numbers that they stay near the second level cache,
-#: but no fewer than `LEAST_SPARSE_WIDTH` features.
+#: Atoms are drawn by sparse sums if at most this share of pairs of atoms meet in a row (at 0.2,
+#: products are as fast). One task has at most `SPARSE_TILE` values, which stay near the second
+#: level cache, but at least `LEAST_SPARSE_WIDTH` features.
 SPARSE_SHARE = 0.15
 SPARSE_TILE = 2**18
 LEAST_SPARSE_WIDTH = 32
 #: Entries of a mostly empty row that are skipped together.
 STRETCH = 16
 
-_ATOM = np.int64(Site.ATOM)  # of one type, so that drawing is compiled once
+_ATOM = np.int64(Site.ATOM)  # one type, so that drawing is compiled once
 
-#: Draws the atoms of a block one after another, in a tile of some features: solves
-#: ``precision @ tile = target`` for the block in turn, in ``tile``.
+#: Draws the atoms of a block in turn, for a tile of some features: solves
+#: ``precision @ tile = target`` for the atoms of the block, in place of ``tile``.
 Solve = Callable[[slice, slice, Floats, Floats], None]
 
 
 @dataclass(frozen=True)
 class HostBackend(HostArrays):
-    """The verbs over atoms, and over rows where NumPy arrays need nothing done.
+    """The verbs over atoms, and those over rows that are trivial for NumPy arrays.
 
     Attributes
     ----------
     n_threads : int
     block_rows : int
-        Rows summed together, a multiple of 32; results depend on it, by rounding alone.
+        Rows summed together, a multiple of 32; results depend on it only by rounding.
     """
 
     device_kind: ClassVar[str] = "cpu"
@@ -74,7 +74,7 @@ class HostBackend(HostArrays):
     def n_lanes(self) -> int:
         return self.n_threads  # one chain per thread
 
-    # ------------------------------------------------------------------------------- to and fro
+    # ------------------------------------------------------------------------- moving arrays
 
     def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
         data = number_rows(in_memory(X), class_of_row)
@@ -83,8 +83,8 @@ class HostBackend(HostArrays):
     def hold(self, data: Data) -> Data:
         return data
 
-    def rows(self, data: Data, numbers: NDArray[np.int64]) -> Floats:
-        return data.X[numbers]
+    def rows(self, data: Data, indices: NDArray[np.int64]) -> Floats:
+        return data.X[indices]
 
     def labels(self, data: Data) -> Data:
         return self.hold(label_rows(data))
@@ -99,18 +99,18 @@ class HostBackend(HostArrays):
         return codes
 
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
-        return nullcontext()  # threads overlap as they are
+        return nullcontext()  # threads overlap anyway
 
     # -------------------------------------------------------------------------------- the atoms
 
     def draw_atoms(
         self, key: Key, number: int, posterior: AtomPosterior, atoms: Floats, births: Births
     ) -> Floats:
-        """Draw the atoms one after another, each given the newest others (eq. 8).
+        """Draw the atoms in turn, each given the latest draws of the others (eq. 8).
 
         With the joint precision split into diagonal D, strictly lower L and upper U part, that is
-        (D + L) new = natural_mean - U old + sqrt(D) noise, whatever the blocks. Where few atoms
-        meet in a row, so that the precision is mostly zeros, these are left out.
+        (D + L) new = natural_mean - U old + sqrt(D) noise, for any blocks. If few atoms meet in a
+        row, the precision is mostly zeros, and these are skipped.
         """
         precision, natural_mean, by_feature = posterior
         solve, width = _block_solver(posterior)
@@ -119,7 +119,7 @@ class HostBackend(HostArrays):
         drawn = np.empty(atoms.shape, atoms.dtype)
 
         def draw_tile(features: slice) -> None:
-            tile = np.array(atoms[:, features], dtype=np.float64, order="C")  # a copy always
+            tile = np.array(atoms[:, features], dtype=np.float64, order="C")  # always a copy
             for block in block_slices(len(atoms), ATOM_BLOCK):
                 target = np.empty((block.stop - block.start, tile.shape[1]))
                 fill_normals(key, _ATOM, births[block], number, features.start, target)
@@ -138,7 +138,7 @@ class HostBackend(HostArrays):
     def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, NDArray[np.float64]]:
         wide = atoms.astype(np.float64, copy=False)
         unit = unit_rows(wide)
-        norm = np.einsum("kj,kj->k", unit, wide)  # the square of a small norm would vanish
+        norm = np.einsum("kj,kj->k", unit, wide)  # the square of a small norm would underflow
         norm[~wide.any(axis=1)] = 1.0
         return unit.astype(like.dtype, order="C"), norm
 
@@ -186,7 +186,7 @@ class HostBackend(HostArrays):
 
 
 def _block_solver(posterior: AtomPosterior) -> tuple[Solve, int]:
-    """How to draw a block of atoms, one after another, and how many features at a time."""
+    """Return the function that draws a block of atoms, and its number of features per task."""
     precision, _, feature_precision = posterior
     if feature_precision is not None:
         return _solver_by_feature(precision, feature_precision), FEATURE_TILE
@@ -198,7 +198,7 @@ def _block_solver(posterior: AtomPosterior) -> tuple[Solve, int]:
 
 
 def _dense_solver(precision: Floats) -> Solve:
-    """By products of matrices: each block is one step with the inverse of its lower triangle."""
+    """Draw by matrix products: each block is one step with the inverse of its lower triangle."""
 
     def invert(block: slice) -> Floats:
         own = np.tril(precision[block, block])
@@ -214,7 +214,7 @@ def _dense_solver(precision: Floats) -> Solve:
 
 
 def _sparse_solver(precision: Floats, n_nonzero: int) -> Solve:
-    """By sums over the atoms that meet in a row, atom by atom."""
+    """Draw atom by atom, by sums over the atoms that meet it in a row."""
     start = np.empty(len(precision) + 1, dtype=np.int64)
     other, value = np.empty(n_nonzero, dtype=np.int32), np.empty(n_nonzero)
     _list_off_diagonal(precision, start, other, value)
@@ -227,7 +227,7 @@ def _sparse_solver(precision: Floats, n_nonzero: int) -> Solve:
 
 
 def _solver_by_feature(precision: Floats, feature_precision: Floats) -> Solve:
-    """By substitution within a block, where the diagonal differs by feature."""
+    """Draw by substitution within a block, if the diagonal differs by feature."""
 
     def solve(block: slice, features: slice, target: Floats, tile: Floats) -> None:
         own, more = precision[block, block].copy(), feature_precision[features].copy()
@@ -241,10 +241,10 @@ def _solver_by_feature(precision: Floats, feature_precision: Floats) -> Solve:
 
 @inlined(CONTRACTED)
 def add_rows(total, factor, row, table, left):
-    """Add ``factor @ table[row]`` to ``total``, for the features from ``left`` on."""
+    """Add ``factor @ table[row]`` to ``total``, starting at feature ``left``."""
     right = left + len(total)
     n_whole = len(row) - len(row) % 4
-    for n in range(0, n_whole, 4):  # four rows a pass: a fourth of the loads and stores of total
+    for n in range(0, n_whole, 4):  # four rows at a time: a fourth of the loads and stores of total
         f0, f1, f2, f3 = factor[n], factor[n + 1], factor[n + 2], factor[n + 3]
         t0, t1 = table[row[n], left:right], table[row[n + 1], left:right]
         t2, t3 = table[row[n + 2], left:right], table[row[n + 3], left:right]
@@ -265,7 +265,7 @@ def _list_off_diagonal(precision, start, column, value):
         start[k] = n_listed
         for left in range(0, n, STRETCH):
             part = precision[k, left : left + STRETCH]
-            n_nonzero = 0  # counted, since a branch ends vector code
+            n_nonzero = 0  # counted, since a branch prevents vector code
             for j in range(len(part)):
                 n_nonzero += part[j] != 0.0
             if n_nonzero > 0:
@@ -278,7 +278,7 @@ def _list_off_diagonal(precision, start, column, value):
 
 @kernel(CONTRACTED)
 def _solve_sparse(first, diagonal, start, other, value, target, tile):
-    """Put the solution for the atoms from ``first`` on into ``tile``, one after another."""
+    """Write the solution for the atoms from ``first`` on to ``tile``, in turn."""
     for i in range(len(diagonal)):
         k = first + i
         own = slice(start[k], start[k + 1])
@@ -290,7 +290,7 @@ def _solve_sparse(first, diagonal, start, other, value, target, tile):
 
 @kernel(CONTRACTED)
 def _substitute(precision, feature_precision, target):
-    """Solve by the lower triangle, its diagonal raised for each feature of ``target``, in place."""
+    """Solve with the lower triangle, whose diagonal differs by feature, in place of ``target``."""
     for k in range(len(precision)):
         row = target[k]
         for i in range(k):

@@ -1,8 +1,8 @@
 """The fast backend for one machine: Gram space, sparse codes, compiled blocks of rows.
 
-Given the atoms, a pass over one row's usage and strengths (eqs. 9 and 10) needs only the
-correlations of the row's residual with the atoms and the Gram matrix: an entry that changes costs
-one row update, all others a comparison. And everything the global step needs is a sum over rows.
+Given the atoms, a pass over one row's usage and strengths (eqs. 9 and 10) needs only the Gram
+matrix and the correlations of the row's residual with the atoms: an entry that changes costs one
+row update, all others a comparison. Everything the global step needs is a sum over rows.
 
 Work is cut into blocks of a fixed size and every draw is addressed, so the result has the same
 bits for any number of threads.
@@ -28,18 +28,18 @@ from dbdl.model.codes import Scan
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
-#: Rows swept together at most: one product with the atoms, then row by row.
+#: Most rows swept together: one product with the atoms, then row by row.
 SWEEP_ROWS = 512
 #: Rows of the Gram matrix computed by one product.
 GRAM_ROWS = 256
 #: Atoms summed by one task.
 SUM_ATOMS = 64
-#: Features of a sparse sum taken together: these columns of all rows stay in cache.
+#: Features summed together in a sparse sum: these columns of all rows stay in cache.
 SUM_FEATURES = 256
-#: Atoms looked at together when searching for the next one that could be switched on.
+#: Atoms checked together when searching for the next one that could be switched on.
 LOOK_AHEAD = 64
 
-# Of one type, so that drawing is compiled once.
+# One type, so that drawing is compiled once.
 _USAGE, _STRENGTH, _PRIOR = (
     np.int64(site) for site in (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
 )
@@ -67,7 +67,7 @@ class NumbaBackend(HostBackend):
             residual = _residuals(data.X[rows], codes, rows, atoms)
             residual_square = row_squares(residual)
             listed = np.zeros(len(residual), dtype=np.int64)
-            # room for every entry: memory that is not written to costs nothing
+            # space for every entry: memory that is not written to costs nothing
             atom = np.empty(len(residual) * len(atoms), dtype=np.int32)
             strength = np.empty(len(atom), dtype=residual.dtype)
             bounds = np.empty((PLACES_OF_A_DRAW, len(atoms)), dtype=np.float32)
@@ -104,8 +104,8 @@ class NumbaBackend(HostBackend):
     ) -> UsageSums:
         blocks = block_slices(len(data.X), self.block_rows)
 
-        def block(number: int) -> UsageSums:
-            rows = blocks[number]
+        def block(index: int) -> UsageSums:
+            rows = blocks[index]
             count = np.zeros((data.n_classes, n_atoms), dtype=np.int64)
             sums = (count, np.zeros(n_atoms), np.zeros(data.n_classes), np.zeros(data.n_classes))
             row_start = codes.row_start[rows.start : rows.stop + 1]
@@ -121,8 +121,8 @@ class NumbaBackend(HostBackend):
         row_weight = data.row_weight(class_weight)
         blocks = block_slices(len(data.X), self.block_rows)
 
-        def block(number: int) -> AtomSums:
-            return self._gather_rows(blocks[number], data, codes, n_atoms, row_weight)
+        def block(index: int) -> AtomSums:
+            return self._gather_rows(blocks[index], data, codes, n_atoms, row_weight)
 
         total, stripes = tree_sum(block, len(blocks)), block_slices(n_atoms, SUM_ATOMS)
         run_blocks(lambda rows: _mirror(total.gram, rows.start, rows.stop), stripes, self.n_threads)
@@ -131,7 +131,7 @@ class NumbaBackend(HostBackend):
     def _gather_rows(
         self, rows: slice, data: Data, codes: Codes, n_atoms: int, row_weight: Floats
     ) -> AtomSums:
-        """Sums over some rows, the Gram part on and below its diagonal."""
+        """Sums over some rows; only the lower half of the Gram part is filled."""
         row_start = codes.row_start[rows.start : rows.stop + 1]
         by_atom = _by_atom(row_start, codes, row_weight[rows], n_atoms)
         by_row = (data.X[rows], row_start, codes.atom, codes.strength)
@@ -145,17 +145,17 @@ class NumbaBackend(HostBackend):
 
 
 def _in_one_layout(parameters: Parameters) -> Parameters:
-    """Return parameters whose large arrays are in C order, as kernels are compiled for."""
+    """Return parameters with large arrays in C order, for which kernels are compiled."""
     atoms = np.ascontiguousarray(parameters.atoms)
     logit = np.ascontiguousarray(parameters.selection_logit)
     return replace(parameters, atoms=atoms, selection_logit=logit)
 
 
 def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:
-    """Cut rows to sweep them.
+    """Cut rows into slices to sweep.
 
-    No slice crosses the blocks that are summed: rows may be parted between blocks, and each part
-    still does the same products.
+    No slice crosses the blocks that are summed. Rows may be split between blocks, and each part
+    still computes the same products.
     """
     return [
         slice(block.start + part.start, block.start + part.stop)
@@ -165,7 +165,7 @@ def _sweep_slices(n_rows: int, block_rows: int) -> list[slice]:
 
 
 def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
-    """Inner products of the atoms on and above the diagonal: a row's pass only looks ahead."""
+    """Upper half of the atoms' Gram matrix: a pass over a row only updates later atoms."""
     gram = np.empty((len(atoms), len(atoms)), dtype=atoms.dtype)
 
     def fill(rows: slice) -> None:
@@ -180,9 +180,9 @@ def _search_bound(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Offset and gain, each (n_classes, n_atoms), of ``offset + gain * match**2``.
 
-    With strengths integrated out this is the log-odds of eq. 9; with the paper's scan it is the
-    log-odds at the strength most in favour, so a bound. An unused entry stays unused where it
-    lies below the logit of the entry's uniform: nothing else need be drawn for it.
+    With strengths integrated out this is the log-odds of eq. 9. With the paper's scan it is an
+    upper bound: the log-odds at the most favourable strength. If it is below the logit of the
+    entry's uniform, an unused entry stays unused, and nothing else has to be drawn for it.
     """
     noise = parameters.noise_precision[:, np.newaxis]
     if scan == "paper":
@@ -236,10 +236,10 @@ def _sweep_rows(
     selection_logit, strength_precision, noise_precision, offset, gain, paper_scan, bounds,
     listed, out_atom, out_strength, residual_square,
 ):  # fmt: skip
-    """Sweep rows: fills the entries listed per row, their atoms and strengths, the residuals.
+    """Sweep rows: fills the number of entries per row, their atoms and strengths, the residuals.
 
-    ``matches`` are of every atom with the row's residual, and ``bounds`` room for four rows of
-    numbers below their uniforms' logits.
+    ``matches`` are the products of each row's residual with all atoms. ``bounds`` is work space for
+    lower bounds of the logits of four rows' uniforms.
     """
     n_atoms = gram.shape[0]
     n_out = 0
@@ -284,7 +284,7 @@ def _sweep_rows(
             change = new - old
             if change != 0.0:
                 square += change * (norm_square * change - 2.0 * match[k])
-                # over slices from 0 numba needs no test for negative indices
+                # for slices from 0 numba does not test for negative indices
                 rest, row = match[k + 1 :], gram[k, k + 1 :]
                 for j in range(len(rest)):
                     rest[j] -= change * row[j]
@@ -295,15 +295,15 @@ def _sweep_rows(
 
 @inlined(CONTRACTED)
 def _next_above(start, stop, offset, gain, match, lowest):
-    """Find the first k in start..stop with offset + gain * match**2 above; ``stop`` if none is.
+    """Find the first k in start..stop with offset + gain * match**2 > lowest, or ``stop``.
 
-    Whole stretches are looked at together, past ``stop`` if need be: an unfinished one is slow.
+    Whole stretches are checked together, even past ``stop``: partial ones are slow.
     """
     for first in range(start, stop, LOOK_AHEAD):
         last = min(first + LOOK_AHEAD, len(match))
         some_offset, some_gain = offset[first:last], gain[first:last]
         some_match, some_lowest = match[first:last], lowest[first:last]
-        n_above = 0  # counted, since a branch ends vector code
+        n_above = 0  # counted, since a branch prevents vector code
         for k in range(last - first):
             square = some_match[k] * some_match[k]
             n_above += some_offset[k] + some_gain[k] * square > some_lowest[k]
@@ -351,7 +351,7 @@ def _mirror(gram, first, last):
     for left in range(0, last, STRETCH):
         for k in range(first, last):
             part = gram[k, left : min(left + STRETCH, k)]
-            n_nonzero = 0  # counted, since a branch ends vector code
+            n_nonzero = 0  # counted, since a branch prevents vector code
             for j in range(len(part)):
                 n_nonzero += part[j] != 0.0
             if n_nonzero > 0:

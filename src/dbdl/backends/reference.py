@@ -1,7 +1,7 @@
-"""The slow, clear backend: dense arrays, the paper's residual layout, one atom after another.
+"""The slow, clear backend: dense arrays, the paper's residuals, one atom at a time.
 
-It makes the same draws at the same addresses as the fast backends, so their decisions can be
-compared one by one. For tests and for reading.
+It makes the same draws at the same addresses as the fast backends, so that their decisions can be
+compared one by one. It is meant for tests and for reading.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Rows in parts: the verbs of a backend for rows that are read in turn or live on a cluster.
+"""Rows in parts: the verbs of a backend for rows that are read in turn or stay on a cluster.
 
-Everything a step needs of the rows is a sum, and the sums of all backends add up along one tree
-over blocks of rows. A part holds the rows below one node of that tree, so its own backend adds
-them up as if they were all, and the total has the same bits for any number of parts.
+Rows enter a step only through sums, and all backends add these up along one tree over blocks of
+rows. A part has the rows below one node of that tree, so the total has the same bits for any number
+of parts.
 
 The work on a part is a pure function of the part, its codes and the parameters. An engine decides
-where it runs: one part after another here, or as tasks on a cluster (`dbdl.backends.dask_cluster`).
+where it runs: here, one part at a time, or as tasks on a cluster (`dbdl.backends.dask_cluster`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from dbdl.model.codes import Scan
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, left_half
 
-#: Bytes of rows that a part holds at most when parts are read in turn (no fewer than a block).
+#: Most bytes of rows in a part when parts are read in turn; a part has at least one block.
 PART_BYTES = 1 << 26
 
 
 class Rows(Protocol):
-    """Rows (n_samples, n_features) in float32 or float64, read by a slice or by their numbers."""
+    """Rows (n_samples, n_features) in float32 or float64, read by a slice or by indices."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -51,7 +51,7 @@ class Rows(Protocol):
 
 
 class Node(NamedTuple):
-    """A node of the tree over blocks: the blocks below it, first to last (excluded)."""
+    """A node of the tree over blocks, with the blocks first..last (excluded) below it."""
 
     first: int
     last: int
@@ -76,7 +76,7 @@ def cut(n_blocks: int, wanted: int) -> list[Node]:
 
 
 def cut_while(n_blocks: int, too_large: Callable[[Node], bool]) -> list[Node]:
-    """Cut the tree into the fewest nodes of which none is too large."""
+    """Cut the tree into the fewest nodes that are not too large."""
 
     def below(node: Node) -> list[Node]:
         if not too_large(node):
@@ -96,11 +96,11 @@ class Part:
     n_classes: int
 
     def open(self, backend: Backend) -> Data:
-        """Read the rows and put them where a backend wants them."""
+        """Read the rows and move them to where a backend needs them."""
         return backend.hold(self.filled(self.source[self.rows]))
 
     def filled(self, X: Floats) -> Data:
-        """Return the part with its rows; facts about all rows stay with the head."""
+        """Return data with these rows; only the head knows the counts over all rows."""
         X = _writable(np.ascontiguousarray(X))
         unknown = np.zeros(self.n_classes, dtype=np.int64)
         class_of_row = _writable(self.class_of_row)
@@ -109,38 +109,38 @@ class Part:
 
 @dataclass(frozen=True)
 class PartOfLabels(Part):
-    """Labels in place of rows; the source is empty and only says their dtype."""
+    """Labels in place of rows; the empty source only gives their dtype."""
 
     def open(self, backend: Backend) -> Data:
-        """Make the labels and put them where a backend wants them."""
+        """Make the labels and move them to where a backend needs them."""
         return backend.hold(label_rows(self.filled(self.source[:])))
 
 
 @dataclass(frozen=True)
 class SweptCodes(Codes):
-    """Codes with their sums: one value, so that the codes stay where they were drawn."""
+    """Codes with their sums, as one value, so that the codes stay where they were drawn."""
 
     sums: UsageSums
 
 
 class Engine(Protocol):
-    """Where the functions of the parts run. A handle stands for a value that may be elsewhere."""
+    """Runs functions on parts. A handle stands for a value that may be elsewhere."""
 
     @property
     def is_here(self) -> bool:
-        """Whether the parts are worked on in this process."""
+        """Whether the work is done in this process."""
 
     def n_lanes(self, inner: Backend) -> int:
         """Number of chains that are learned at the same time."""
 
     def arrange(self, rows: Any) -> Any:
-        """Return rows in the parts in which they will be read."""
+        """Return rows divided as they will be read."""
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
-        """Say how rows are cut."""
+        """Return the nodes by which rows are cut into parts."""
 
     def hold(self, inner: Backend, part: Part) -> Any:
-        """Return a handle of a part: as it is, or with its rows read where it will stay."""
+        """Return a handle of a part, whose rows may be read where they will stay."""
 
     def share(self, value: Any) -> Any:
         """Return a handle of a value that all parts need."""
@@ -154,9 +154,9 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class InTurn:
-    """One part after another, its rows read each time: memory does not grow with the rows.
+    """One part at a time, with its rows read every time: memory does not grow with the rows.
 
-    The non-zeros of the codes do grow with them; they are kept in memory.
+    The codes stay in memory, and their non-zeros do grow with the rows.
     """
 
     is_here = True
@@ -167,10 +167,10 @@ class InTurn:
         return inner.n_lanes
 
     def arrange(self, rows: Any) -> Any:
-        return rows  # they can be cut anywhere
+        return rows  # these rows can be cut anywhere
 
     def nodes(self, source: Rows, block_rows: int) -> list[Node]:
-        """Cut into parts of ``part_bytes`` at most, but of one block at least."""
+        """Cut into parts of at most ``part_bytes``, but at least one block."""
         n_rows, n_features = source.shape
         most = max(self.part_bytes // (n_features * source.dtype.itemsize * block_rows), 1)
         n_blocks = len(block_slices(n_rows, block_rows))
@@ -200,9 +200,9 @@ class ShardedData(Data):
 
 @dataclass(frozen=True)
 class ShardedBackend(HostBackend):
-    """Parts of rows behind one backend; the verbs over atoms are done here, at the head.
+    """A backend for rows in parts; the verbs over atoms run here, at the head.
 
-    ``inner`` sweeps and sums the rows of a part, where ``engine`` says.
+    ``inner`` sweeps and sums the rows of a part, wherever ``engine`` runs it.
     """
 
     inner: Backend = field(default_factory=NumbaBackend)
@@ -229,11 +229,10 @@ class ShardedBackend(HostBackend):
         known = vars(data) | {"square": square}
         return ShardedData(**known, nodes=tuple(nodes), parts=parts, slices=tuple(slices))
 
-    def rows(self, data: Any, numbers: NDArray[np.int64]) -> Floats:
-        """Return some of the rows by number (ascending)."""
+    def rows(self, data: Any, indices: NDArray[np.int64]) -> Floats:
         chosen = []
         for rows, part in zip(data.slices, data.parts, strict=True):
-            own = numbers[(numbers >= rows.start) & (numbers < rows.stop)]
+            own = indices[(indices >= rows.start) & (indices < rows.stop)]
             if len(own):
                 chosen.append(self._run(_rows, part, own - rows.start))
         return np.concatenate([self.engine.fetch(rows) for rows in chosen])
@@ -290,12 +289,12 @@ class ShardedBackend(HostBackend):
         return self.engine.fetch(self._tree(data.nodes, sums))
 
     def _tree(self, nodes: Sequence[Node], sums: Callable[[int], Any]) -> Any:
-        """Add the sums of the parts, made in their order, along the tree."""
-        number = {node: i for i, node in enumerate(nodes)}
+        """Add the sums of the parts along the tree; they are computed in order."""
+        index = {node: i for i, node in enumerate(nodes)}
 
         def below(node: Node) -> Any:
-            if node in number:
-                return sums(number[node])
+            if node in index:
+                return sums(index[node])
             left, right = node.halves()
             left_sum = below(left)
             return self.engine.run(operator.add, left_sum, below(right))
@@ -310,8 +309,8 @@ def _square(inner: Backend, part: Part | Data, block_rows: int) -> float:
     return sum_of_squares(inner.to_host(part.open(inner).X), block_rows)
 
 
-def _rows(inner: Backend, part: Part | Data, numbers: NDArray[np.int64]) -> Floats:
-    return inner.to_host(inner.rows(part.open(inner), numbers))
+def _rows(inner: Backend, part: Part | Data, indices: NDArray[np.int64]) -> Floats:
+    return inner.to_host(inner.rows(part.open(inner), indices))
 
 
 def _start(inner: Backend, part: Part | Data, atoms: Floats, n_nonzero: int) -> Codes:
@@ -348,26 +347,26 @@ def _gather(
 def _there(
     inner: Backend, part: Part | Data, codes: Codes, parameters: Parameters
 ) -> tuple[Data, Any, Parameters]:
-    """Put everything where the part's backend wants it."""
+    """Move everything to where the part's backend needs it."""
     data, now = part.open(inner), parameters_from_host(_all_writable(parameters), inner)
     return data, inner.codes_from_host(data, _all_writable(codes), now.n_atoms), now
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an aligned array that may be written to, a copy if need be.
+    """Return an aligned, writable array, a copy if necessary.
 
-    Arrays that have travelled need not be; compiled code would be compiled anew for them, and need
-    not round in the same way.
+    Arrays that were sent between processes may be neither. Kernels would be compiled again for them
+    and might round differently.
     """
     return np.require(array, requirements=["A", "W"])
 
 
 def _all_writable(record: Any) -> Any:
-    """Return a record (`Codes`, `Parameters`) of arrays that may be written to."""
+    """Return a record (`Codes`, `Parameters`) with writable arrays."""
     arrays = {name: array for name, array in vars(record).items() if isinstance(array, np.ndarray)}
     return replace(record, **{name: _writable(array) for name, array in arrays.items()})
 
 
 def _plain(sums: UsageSums) -> UsageSums:
-    """Leave out the arrays that a device keeps for itself."""
+    """Return the sums without the arrays that stay on a device."""
     return UsageSums(sums.count, sums.energy, sums.strength_square, sums.residual_square)

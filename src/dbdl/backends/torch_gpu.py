@@ -1,13 +1,13 @@
-"""The backend for one GPU: PyTorch for the matrix work, Triton for the sequential work in a row.
+"""The backend for one GPU: PyTorch for matrix products, Triton for the sequential work in a row.
 
-Data, atoms, codes and their Gram matrices stay on the device for the whole chain; a sweep brings
-back the sums that the draws of the precisions need. Codes are dense there: a GPU multiplies them
-faster than it would sort them.
+Data, atoms, codes and their Gram matrices stay on the device for the whole chain; a sweep returns
+the sums that the draws of the precisions need. Codes are dense there: a GPU multiplies them faster
+than it would sort them.
 
-Every product whose rounding could turn a decision is in the dtype of the data without TF32, which
-costs 2 in the log-odds at a noise precision of 1e6; the sums for the atoms are in float64, which a
-data-centre GPU multiplies as fast as float32. Draws are made at the addresses of `dbdl.draws`, so a
-chain on the GPU sees the random words of a chain on the CPU.
+Every product whose rounding could change a decision is computed in the dtype of the data without
+TF32, whose error in the log-odds is 2 at a noise precision of 1e6. The sums for the atoms are in
+float64, which a data-centre GPU multiplies as fast as float32. Draws are made at the addresses of
+`dbdl.draws`, so chains on the GPU and on the CPU use the same random words.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums
 
-#: Pairs of features, and atoms, that one program draws for.
+#: Pairs of features, or atoms, that one program draws.
 DRAW_BLOCK = 256
-#: Memory of a chain for each row and atom, as measured at 200,000 rows and 2,000 atoms in float32.
+#: Memory of a chain per row and atom, measured at 200,000 rows and 2,000 atoms in float32.
 BYTES_AN_ENTRY = 20
-#: Atoms that one program of a sweep looks at. Short windows leave more of the work to products of
-#: matrices; long ones take fewer launches, which matters where rows are few.
+#: Atoms that one program of a sweep processes. Short windows leave more of the work to matrix
+#: products; long ones take fewer launches, which matters if there are few rows.
 SHORT_WINDOW, LONG_WINDOW, MANY_ROWS = 128, 256, 16_384
-#: Atoms drawn together by one product, and of these, the triangles inverted by substitution.
+#: Atoms drawn by one product, and the size of the triangles inverted by substitution.
 ATOM_BLOCK, TRIANGLE = 384, 48
-#: Features of a row that one program holds.
+#: Most features of a row that one program processes.
 FEATURE_TILE = 4096
-#: Share of non-zeros above which a product of matrices finds the residuals sooner than look-ups.
+#: Share of non-zeros above which a matrix product computes residuals faster than look-ups.
 DENSE_CODES = 0.03
 #: Rows whose codes are summed together: intermediate arrays take memory.
 ROWS_TOGETHER = 16_384
-#: Bytes of work that matching pursuit may take on the device at once.
+#: Most bytes of work space for matching pursuit on the device.
 PURSUIT_BYTES = 4 << 30
 
 
 @dataclass(frozen=True)
 class DeviceData(Data):
-    """Rows on the device; class numbers there too."""
+    """Rows and class indices on the device."""
 
     class_on_device: Any = None
     one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
@@ -79,12 +79,12 @@ class DeviceData(Data):
 
 
 class DeviceSums(UsageSums):
-    """Sums on the host; the counts stay on the device until they are asked for."""
+    """Sums on the host; the counts stay on the device until they are needed."""
 
     count_on_device: Tensor
 
     def __init__(self, count: Tensor, energy: Tensor, squares: Tensor) -> None:
-        """Bring all but the counts to the host at once; ``squares`` are of strengths, residuals."""
+        """Copy all but the counts to the host; ``squares`` are of strengths and residuals."""
         wide = count.double()
         small = torch.cat([wide.sum(dim=0), wide.sum(dim=1), energy, squares.flatten()])
         n_classes, n_atoms = count.shape
@@ -101,7 +101,7 @@ class DeviceSums(UsageSums):
 
 @dataclass(frozen=True)
 class TorchBackend(HostBackend):
-    """Chains on one device of PyTorch: "cuda", "cuda:1"; "cpu" is for Triton's interpreter."""
+    """Chains on one PyTorch device: "cuda", "cuda:1"; "cpu" is for Triton's interpreter."""
 
     device_kind: ClassVar[str] = "cuda"
 
@@ -111,10 +111,10 @@ class TorchBackend(HostBackend):
     def n_lanes(self) -> int:
         return max(self.n_threads, LANES_OF_A_DEVICE)
 
-    # ------------------------------------------------------------------------------ to and fro
+    # -------------------------------------------------------------------------- moving arrays
 
     def put(self, array: NDArray[Any]) -> Tensor:
-        # Without waiting for what the device does: a NumPy array is read before it returns.
+        # Not blocking: PyTorch reads a NumPy array before this returns.
         here = torch.from_numpy(np.ascontiguousarray(array))
         return here.to(self.device, copy=True, non_blocking=True)
 
@@ -134,11 +134,11 @@ class TorchBackend(HostBackend):
         placed = vars(data) | {"X": self.put(data.X)}
         return DeviceData(**placed, class_on_device=classes, one_hot=one_hot)
 
-    def rows(self, data: Any, numbers: NDArray[np.int64]) -> Tensor:
-        return data.X[self.put(numbers)]
+    def rows(self, data: Any, indices: NDArray[np.int64]) -> Tensor:
+        return data.X[self.put(indices)]
 
     def labels(self, data: Any) -> DeviceData:
-        labels = data.one_hot.T.to(data.X.dtype).contiguous()  # kernels walk along rows
+        labels = data.one_hot.T.to(data.X.dtype).contiguous()  # kernels read along rows
         return replace(data, X=labels, square=float(data.n_samples))
 
     def codes_to_host(self, codes: Tensor) -> Codes:
@@ -157,7 +157,7 @@ class TorchBackend(HostBackend):
         return _lane(self.device, alone) if self.device.startswith("cuda") else nullcontext()
 
     def _here(self) -> AbstractContextManager[Any]:
-        """Launch kernels on this device, outside of its lanes too."""
+        """Launch kernels on this device, even outside its lanes."""
         on_gpu = self.device.startswith("cuda")
         return torch.cuda.device(self.device) if on_gpu else nullcontext()
 
@@ -193,7 +193,7 @@ class TorchBackend(HostBackend):
                 behind = first + window
                 if behind < n_atoms:
                     matches[:, behind:].addmm_(changes, gram[first:behind, behind:], alpha=-1)
-        del residual, matches, changes  # the sums need room
+        del residual, matches, changes  # the sums need the memory
         return codes, self._sums(data, codes, square)
 
     def usage(self, data: Any, codes: Tensor, parameters: Parameters) -> UsageSums:
@@ -229,10 +229,10 @@ class TorchBackend(HostBackend):
     def draw_atoms(
         self, key: Key, number: int, posterior: AtomPosterior, atoms: Tensor, births: Births
     ) -> Tensor:
-        """Draw the atoms one after another, each given the newest others (eq. 8).
+        """Draw the atoms in turn, each given the latest draws of the others (eq. 8).
 
-        (D + L) new = natural_mean - U old + sqrt(D) noise, as on the CPU, block by block: a
-        product with all atoms as they are now, and one with the inverse of the block's triangle.
+        (D + L) new = natural_mean - U old + sqrt(D) noise, as on the CPU, block by block: one
+        product with all current atoms, and one with the inverse of the block's triangle.
         """
         precision, natural_mean, feature_precision = posterior
         n_atoms, n_features = atoms.shape
@@ -267,7 +267,7 @@ class TorchBackend(HostBackend):
         wide = atoms.double()
         largest = wide.abs().amax(dim=1, keepdim=True)
         largest[largest == 0] = 1.0
-        part = wide / largest  # the square of a small norm would vanish
+        part = wide / largest  # the square of a small norm would underflow
         norm = part.norm(dim=1, keepdim=True)
         norm[norm == 0] = 1.0
         return self.to_host((part / norm).to(like.dtype)), self.to_host((norm * largest)[:, 0])
@@ -348,7 +348,7 @@ class TorchBackend(HostBackend):
 def _draw_by_substitution(
     precision: Tensor, diagonal: Tensor, right: Tensor, drawn: Tensor
 ) -> Tensor:
-    """Draw atoms one by one, where the diagonal (n_atoms, n_features) differs by feature."""
+    """Draw atoms one by one, if the diagonal (n_atoms, n_features) differs by feature."""
     for k in range(len(drawn)):
         others = precision[k] @ drawn - precision[k, k] * drawn[k]
         drawn[k] = (right[k] - others) / diagonal[k]
@@ -358,8 +358,8 @@ def _draw_by_substitution(
 def inverse_lower_blocks(precision: Tensor) -> Tensor:
     """Inverses of the lower triangles of the diagonal blocks of `ATOM_BLOCK` atoms, stacked.
 
-    Small triangles by substitution, larger ones from their halves: [[A, 0], [C, B]] has the
-    inverse [[A', 0], [-B' C A', B']].
+    Small triangles are inverted by substitution, larger ones from their halves: the inverse of
+    [[A, 0], [C, B]] is [[A', 0], [-B' C A', B']].
     """
     blocks = _diagonal_blocks(precision)
     inverse = torch.zeros_like(blocks)
@@ -380,8 +380,8 @@ def inverse_lower_blocks(precision: Tensor) -> Tensor:
 def _diagonal_blocks(precision: Tensor) -> Tensor:
     """Blocks (n_blocks, ATOM_BLOCK + 1, ATOM_BLOCK) along the diagonal; the last row is padding.
 
-    With that row, squares along the diagonals of all blocks are evenly apart in memory. The last
-    block ends in ones on the diagonal.
+    With that row, the squares along the diagonals of all blocks are evenly spaced in memory. The
+    last block is padded with ones on the diagonal.
     """
     n, size = len(precision), ATOM_BLOCK
     n_whole, n_left = divmod(n, size)
@@ -401,13 +401,13 @@ def _along_diagonal(blocks: Tensor, width: int) -> Tensor:
 
 
 def sum_of_squares(array: Tensor, dim: int) -> Tensor:
-    """Sums of squares along a dimension of a matrix, in float64, in parts that take little room."""
+    """Sums of squares along a dimension of a matrix, in float64, in parts to save memory."""
     parts = [part.double().square().sum(dim=dim) for part in array.split(ROWS_TOGETHER)]
     return torch.cat(parts) if dim == 1 else torch.stack(parts).sum(dim=0)
 
 
 def residuals(X: Tensor, codes: Tensor, atoms: Tensor) -> tuple[Tensor, Tensor]:
-    """Residuals x - code @ atoms (eq. 7) and their squared norms, these in float64."""
+    """Residuals x - code @ atoms (eq. 7), and their squared norms in float64."""
     if int(codes.count_nonzero()) > DENSE_CODES * codes.numel():
         with exact_products():
             left = torch.addmm(X, codes, atoms, alpha=-1)
@@ -432,21 +432,21 @@ _precision_before = "highest"
 
 
 class _Lanes:
-    """Streams of a device: chains take them side by side, or one alone."""
+    """Streams of a device, used by several chains in parallel or by one alone."""
 
     def __init__(self, device: int) -> None:
         self._device = device
         self._idle: list[Any] = []
         self._n_taken, self._n_alone = 0, 0
         self._changed = threading.Condition()
-        # PyTorch loads its linear algebra at the first call, and fails where two threads make it.
+        # PyTorch loads its linear algebra at the first call, and fails if two threads make it.
         one = torch.ones(1, 1, device=device)
         torch.linalg.cholesky(one)
         torch.linalg.solve_triangular(one, one, upper=False)
 
     @contextmanager
     def take(self, alone: bool) -> Iterator[Any]:
-        """Lend a stream; streams are lent again, since PyTorch caches memory per stream."""
+        """Lend a stream; streams are reused, since PyTorch caches memory per stream."""
         with self._changed:
             self._n_alone += alone
         try:
@@ -467,12 +467,12 @@ class _Lanes:
 
 
 def _lanes(device: str) -> _Lanes:
-    number = torch.device(device).index
-    number = torch.cuda.current_device() if number is None else number
+    index = torch.device(device).index
+    index = torch.cuda.current_device() if index is None else index
     with _lock:
-        if number not in _lanes_of_device:
-            _lanes_of_device[number] = _Lanes(number)
-        return _lanes_of_device[number]
+        if index not in _lanes_of_device:
+            _lanes_of_device[index] = _Lanes(index)
+        return _lanes_of_device[index]
 
 
 @contextmanager
@@ -483,7 +483,7 @@ def _lane(device: str, alone: bool) -> Iterator[None]:
             with torch.cuda.stream(stream):
                 yield
         except torch.cuda.OutOfMemoryError as error:
-            # The error still holds the memory of this work, which is free once it is handled.
+            # The error keeps the memory of this work in use, which is free once it is handled.
             free, total = torch.cuda.mem_get_info(device)
             free += torch.cuda.memory_reserved(device) - before
             raise DeviceMemoryError(
@@ -492,7 +492,7 @@ def _lane(device: str, alone: bool) -> Iterator[None]:
 
 
 def what_would_fit(device: str, free: int, total: int) -> str:
-    """Say that the memory of a device is used up, and which size would fit (all in bytes)."""
+    """Say that a device is out of memory, and which size would fit (arguments in bytes)."""
     n_entries = free // BYTES_AN_ENTRY
     return (
         f"{device} has too little memory: {free / 2**30:.1f} of {total / 2**30:.1f} GiB free. A "
@@ -504,9 +504,9 @@ def what_would_fit(device: str, free: int, total: int) -> str:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Multiply float32 as float32: TF32, where it is switched on, turns decisions."""
+    """Multiply float32 in full precision: TF32 would change decisions."""
     global _n_exact, _precision_before
-    with _lock:  # the setting is that of the process: the last to leave restores it
+    with _lock:  # the setting is global: the last to leave restores it
         if _n_exact == 0:
             _precision_before = torch.get_float32_matmul_precision()
             torch.set_float32_matmul_precision("highest")
@@ -525,10 +525,10 @@ def exact_products() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class DevicePursuit:
-    """Codes of some rows along their greedy paths, for each length that was asked for."""
+    """Codes of rows along their greedy paths, for each requested length."""
 
     lengths: tuple[int, ...]
-    order: Tensor  # (n_rows, n_nonzero), int32: atoms in the order in which they were chosen
+    order: Tensor  # (n_rows, n_nonzero), int32: atoms in the order of choice
     n_chosen: Tensor  # (n_rows,)
     coefficients: Tensor  # (n_lengths, n_rows, n_nonzero), of the chosen atoms
 
@@ -543,7 +543,7 @@ class DevicePursuit:
         coefficients = self._mean(which)
         atom, place = torch.sort(self.order, dim=1)
         value = torch.gather(coefficients, 1, place)
-        longest = max(self.lengths[number] for number in which)
+        longest = max(self.lengths[i] for i in which)
         chosen = place < self.n_chosen.clamp(max=longest)[:, None]
         row_start = torch.cat([chosen.new_zeros(1, dtype=torch.int64), chosen.sum(1).cumsum(0)])
         parts = (value[chosen], atom[chosen], row_start)
@@ -551,13 +551,13 @@ class DevicePursuit:
         return csr_matrix((data, indices, indptr), shape=(len(self.order), n_atoms))
 
     def _mean(self, which: Sequence[int]) -> Tensor:
-        return sum(self.coefficients[number] for number in which) / len(which)
+        return sum(self.coefficients[i] for i in which) / len(which)
 
 
 def pursue(
     X: Tensor, atoms: Tensor, gram: Tensor, lengths: Sequence[int], rule: Rule
 ) -> DevicePursuit:
-    """Greedy paths of rows, in parts that fit the device; a part that does not is halved."""
+    """Greedy paths of rows, in parts that are halved until they fit the device."""
     row_bytes = max(lengths) * (len(atoms) + max(lengths)) * X.element_size()
     n_rows = max(PURSUIT_BYTES // row_bytes, 1)
     parts = [_pursue(X[:0], atoms, gram, lengths, rule)]
@@ -587,8 +587,8 @@ def _pursue(
     coefficients = X.new_zeros(len(lengths), n_rows, n_nonzero)
     if n_rows == 0:
         return DevicePursuit(tuple(lengths), order, n_chosen, coefficients)
-    # Of the row along the chosen atoms made orthogonal one after another, and these atoms in
-    # those directions, a lower triangle.
+    # The chosen atoms are made orthogonal in turn: weights of the row on these directions, and the
+    # atoms themselves in these directions, a lower triangle.
     weights = X.new_zeros(n_rows, n_nonzero)
     factor = torch.eye(n_nonzero, dtype=X.dtype, device=X.device).repeat(n_rows, 1, 1)
     with exact_products():

@@ -1,14 +1,14 @@
 """Kernels of the GPU backend in Triton: draws by address, the sweep, and matching pursuit.
 
-One program per row throughout. The scan over a row's atoms (eqs. 9 and 10) is the sequential one,
-with look-ahead: a window of atoms lies in registers, all of them are compared with their draws at
-once, the first whose state may change is updated, its row of the Gram matrix is subtracted from
-the matches behind it, and the comparison is made again. Atoms between two such events stay unused
-whatever the order. Matches behind the window see the changes of all its atoms at once, for all rows
-by one product of matrices.
+There is one program per row throughout. The scan over a row's atoms (eqs. 9 and 10) is sequential,
+with look-ahead. A window of atoms is in registers, and all of them are compared with their draws at
+once. The first atom whose state may change is updated, its row of the Gram matrix is subtracted
+from the matches behind it, and the comparison is repeated. Atoms between two such events stay
+unused in any order. Matches behind the window are updated for all its atoms at once, for all rows
+by one matrix product.
 
-The random words are those of `dbdl.draws`, bit by bit. Triton runs these kernels without a GPU in
-its interpreter (``TRITON_INTERPRET=1``), which is how they are tested where there is none.
+The random words are those of `dbdl.draws`, bit by bit. Without a GPU, the kernels are tested in
+Triton's interpreter (``TRITON_INTERPRET=1``).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-#: Entries of a row that a thread holds; decides the number of warps.
+#: Entries of a row per thread, which decides the number of warps.
 ENTRIES_A_THREAD = 16
 
 
 def block_and_warps(n_atoms: int) -> tuple[int, int]:
-    """Power of two that holds a row of atoms, and the number of warps for it."""
+    """Smallest power of two with room for a row of atoms, and the number of warps for it."""
     block = max(triton.next_power_of_2(n_atoms), 128)
     return block, n_warps(block)
 
@@ -91,7 +91,7 @@ def _quartered_uniform(key_0, key_1, site, place, birth, sweep):
     return _to_uniform(high, low)
 
 
-# Integers that change from sweep to sweep are not specialised: each value would be compiled anew.
+# Integers that change between sweeps are not specialised: each value would be compiled again.
 @triton.jit(do_not_specialize=["key_0", "key_1", "sweep", "n_columns"])
 def fill_normals(
     key_0, key_1, sweep, births, out, n_columns, SITE: tl.constexpr, BLOCK: tl.constexpr
@@ -156,7 +156,7 @@ def draw_selection(
 
 @triton.jit
 def _at(values, k, place):
-    """Entry ``place`` of a row that lies in registers."""
+    """Entry ``place`` of a row in registers."""
     return tl.sum(tl.where(k == place, values, values * 0), axis=0)
 
 
@@ -172,8 +172,8 @@ def sweep_window(
     matches, codes : (n_rows, n_atoms), of the row's residual and of the row. Matches behind the
         window are left to the caller, who subtracts changes @ gram from them.
     changes : (n_rows, WINDOW), of the codes in the window.
-    first : number of the first atom of the window.
-    first_row : number of the first row, the address of its draws.
+    first : index of the first atom of the window.
+    first_row : index of the first row, which addresses its draws.
     gram : (n_atoms, n_atoms); residual_square : (n_rows,), in float64, changed with the code.
     """
     i = tl.program_id(0)
@@ -249,8 +249,10 @@ def subtract_codes(
 ):  # fmt: skip
     """Turn a tile of a row into its residual x - code @ atoms (eq. 7), in place.
 
-    The few atoms of a code are looked up and subtracted one by one, which moves far less than a
-    product with all atoms. squares : (n_tiles, n_rows), float64, of each tile of the residual.
+    The few atoms of a code are looked up and subtracted one by one, which reads far less memory
+    than a product with all atoms.
+
+    squares : (n_tiles, n_rows), float64, of each tile of the residual.
     """
     i, tile = tl.program_id(0), tl.program_id(1)
     j = tile * BLOCK_FEATURES + tl.arange(0, BLOCK_FEATURES)
@@ -278,7 +280,7 @@ def pursue_rows(
     correlations, row_squares, gram, norm_squares, directions, order, weights, factor, n_chosen,
     n_atoms, n_nonzero, dependence, noise, FORWARD: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Choose atoms of one row greedily.
+    """Choose the atoms of one row greedily.
 
     correlations : (n_rows, n_atoms), of atoms with the row; row_squares : (n_rows,);
         norm_squares : (n_atoms,).

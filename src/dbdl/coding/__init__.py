@@ -40,7 +40,7 @@ FAMILIES: dict[str, type[Coder]] = {
 
 
 def lengths_for(n_features: int) -> list[int]:
-    """Numbers of non-zeros worth trying: up to half the features, and up to 4 of few features."""
+    """Numbers of non-zeros worth trying: up to half the features, or up to 4 if there are few."""
     most = max(n_features // 2, min(n_features, 4))
     return [n for n in LENGTHS if n <= most]
 
@@ -48,20 +48,20 @@ def lengths_for(n_features: int) -> list[int]:
 def candidates(
     wanted: str | Coder | Iterable[str | Coder], lengths: Sequence[int], device: str = "cpu"
 ) -> list[Coder]:
-    """List the coders to choose from; of equally good ones the first will be taken.
+    """List the coders to choose from, in order of preference if they do equally well.
 
     Parameters
     ----------
     wanted : str, Coder, or an iterable of these
         "auto" for every family that may be tried on the device; the name of a family, for its
-        coders with these numbers of non-zeros; a coder stands for itself.
+        coders with the numbers of non-zeros in ``lengths``; a coder stands for itself.
     lengths : sequence of int
     device : str
         "cpu" or "cuda".
     """
     parts = [wanted] if isinstance(wanted, str | Coder) else list(wanted)
     if not parts:
-        raise ValueError("coder is empty. Expected one coder or family at least, or 'auto'.")
+        raise ValueError("coder is empty. Expected at least one coder or family, or 'auto'.")
     if len(parts) == 1 and isinstance(parts[0], str) and parts[0] == "auto":
         parts = [f.name for f in FAMILIES.values() if f.automatic and device in f.devices]
     found: list[Coder] = []
@@ -74,6 +74,6 @@ def candidates(
         else:
             raise ValueError(
                 f"coder is {part!r}. Expected 'auto', one of {sorted(FAMILIES)}, a coder such as "
-                "dbdl.coding.Forward(20), or several of them."
+                "dbdl.coding.Forward(20), or a list of these."
             )
     return list(dict.fromkeys(found))

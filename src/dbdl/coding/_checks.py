@@ -1,4 +1,4 @@
-"""Checks of what the public coders are given: clear messages, and arrays that kernels can take."""
+"""Checks of the input of the public coders: clear messages, and arrays that kernels can take."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ def as_matrix(values: ArrayLike, name: str) -> Array:
     array = as_numbers(values, name)
     if array.ndim != 2:
         raise ValueError(
-            f"{name} has {array.ndim} dimensions. Expected 2, one row a sample or atom. A single "
-            "row wants the shape (1, n_features): values.reshape(1, -1)."
+            f"{name} has {array.ndim} dimensions. Expected 2, with one row per sample or atom. "
+            "Reshape a single row by values.reshape(1, -1)."
         )
     if name != "X" and 0 in array.shape:
         raise ValueError(
-            f"{name} has shape {array.shape}. Expected at least one atom and one feature. Pass a "
-            "dictionary that is not empty."
+            f"{name} has shape {array.shape}. Expected at least one atom and one feature."
         )
     return array
 
 
 def as_matrices(X: ArrayLike, atoms: ArrayLike) -> tuple[Array, Array]:
-    """Rows and atoms as `as_matrix` has them, with the same number of features."""
+    """Rows and atoms as two matrices with the same number of features."""
     rows, dictionary = as_matrix(X, "X"), as_matrix(atoms, "atoms")
     if rows.shape[1] != dictionary.shape[1]:
         raise ValueError(
@@ -47,7 +46,7 @@ def as_matrices(X: ArrayLike, atoms: ArrayLike) -> tuple[Array, Array]:
 
 
 def aligned(array: Array, dtype: np.dtype[Any]) -> Array:
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # overflow gives infinity, which is refused
         return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
@@ -87,7 +86,7 @@ def as_lengths(n_nonzero: Any) -> list[Any]:
 
 
 def check_lengths(lengths: Sequence[int], most: int) -> list[int]:
-    """Numbers of non-zeros, clipped to what the dictionary allows."""
+    """Numbers of non-zeros, clipped to the largest that the dictionary allows."""
     if not lengths:
         raise ValueError(
             "n_nonzero is empty. Expected at least one number of non-zeros. Pass [50], say."
@@ -96,8 +95,8 @@ def check_lengths(lengths: Sequence[int], most: int) -> list[int]:
         check_length(length)
     if max(lengths) > most:
         warnings.warn(
-            f"n_nonzero={max(lengths)} was asked for; {most} is used, the smaller of the numbers "
-            "of atoms and features.",
+            f"n_nonzero={max(lengths)} was asked for; {most} is used: a code cannot have more "
+            "non-zeros than there are atoms or features.",
             UserWarning,
             stacklevel=4,
         )
@@ -105,7 +104,7 @@ def check_lengths(lengths: Sequence[int], most: int) -> list[int]:
 
 
 def check_length(length: Any) -> None:
-    """Refuse a number of non-zeros that is no whole number of 1 or more."""
+    """Refuse a number of non-zeros that is not a whole number of 1 or more."""
     if isinstance(length, bool | np.bool_) or not isinstance(length, Integral):
         raise ValueError(
             f"n_nonzero is {length!r}. Expected a whole number of 1 or more. Convert it to int."
@@ -117,13 +116,13 @@ def check_length(length: Any) -> None:
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Refuse a number of threads that is none."""
+    """Refuse an invalid number of threads."""
     if n_jobs is None:
         return None
     if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(
-            f"n_jobs is {n_jobs!r}. Expected None, a number of threads of 1 or more, or -1 for as "
-            "many as there are processors."
+            f"n_jobs is {n_jobs!r}. Expected None, a number of threads of 1 or more, or -1 for one "
+            "thread per processor."
         )
     return int(n_jobs)
 
@@ -131,14 +130,14 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 def check_gram(gram: Array, n_atoms: int) -> Array:
     if gram.shape != (n_atoms, n_atoms):
         raise ValueError(
-            f"gram has shape {gram.shape}. Expected ({n_atoms}, {n_atoms}), one row and column an "
-            "atom. Pass atoms @ atoms.T, or None to have it computed."
+            f"gram has shape {gram.shape}. Expected ({n_atoms}, {n_atoms}), one row and column "
+            "per atom. Pass atoms @ atoms.T, or None to have it computed."
         )
     diagonal = np.diagonal(gram)
     if not (np.isfinite(diagonal).all() and (diagonal >= 0).all()):
         raise ValueError(
-            "The diagonal of gram is not made of finite numbers of 0 or more. Expected the "
-            "squared norms of the atoms. Pass atoms @ atoms.T of finite atoms."
+            "The diagonal of gram has negative or infinite entries. Expected the squared norms of "
+            "the atoms. Pass atoms @ atoms.T of finite atoms."
         )
     return gram
 

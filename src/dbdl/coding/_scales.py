@@ -1,7 +1,8 @@
 """Rows and atoms of any scale: coded near one and scaled back, by powers of two, which is exact.
 
 Squares of numbers beyond 1e154 overflow, and those of numbers under 1e-162 vanish. Rows and atoms
-on such scales are brought near one first. Nobody else pays more than a look at the largest entries.
+on such scales are brought near one first. For all others, the only cost is to find the largest
+entries.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ Exponents = NDArray[np.int64]
 CodeRows = Callable[[Array, int], list[csr_matrix]]
 
 CODES_OVERFLOW = (
-    "The codes of X overflow: rows are so much larger than atoms that coefficients are no finite "
-    "numbers. Scale X and atoms, to rows of norm one say (normalize=True where there is such a "
+    "The codes of X overflow: rows are so much larger than atoms that coefficients are not finite. "
+    "Scale X and atoms, for example to rows of norm one (normalize=True where there is such a "
     "parameter)."
 )
 
-#: A penalty or tolerance from here on is larger than anything that rows near one can have.
+#: No penalty or tolerance needs to be larger for rows near one.
 PLENTY = 1e100
 
 
@@ -38,7 +39,7 @@ def unsafe_exponents(X: Array) -> Exponents | None:
 
 
 def unsafe_atoms(atoms: Array, gram: Array | None = None) -> Exponents | None:
-    """The same of atoms; where there is a Gram matrix, few of them have to be looked at."""
+    """The same for atoms; with a Gram matrix, few of them have to be inspected."""
     if gram is not None and has_safe_diagonal(gram, atoms):
         return None
     return unsafe_exponents(atoms)
@@ -47,7 +48,7 @@ def unsafe_atoms(atoms: Array, gram: Array | None = None) -> Exponents | None:
 def has_safe_diagonal(gram: Array, atoms: Array) -> bool:
     """Whether a Gram matrix shows that no atom overflows or vanishes when squared.
 
-    A single query would notice the time to look at all atoms. Those that are zero are looked at.
+    Inspecting all atoms would slow down a single query, so only those whose squares are zero are.
     """
     square = np.diagonal(gram)
     most = 4.0 ** SAFE_EXPONENT[atoms.dtype.name]
@@ -61,17 +62,10 @@ def has_safe_diagonal(gram: Array, atoms: Array) -> bool:
 
 
 def with_safe_atoms(atoms: Array, gram: Array | None = None) -> tuple[Array, int, bool]:
-    """Atoms (float64) times one power of two, where the norms of atoms count beside each other.
+    """Scale all atoms (float64) by one power of two, which preserves the ratios of their norms.
 
-    Atoms too small to be told from zero beside the largest are set to zero.
-
-    Returns
-    -------
-    atoms : ndarray of shape (n_atoms, n_features)
-    exponent : int
-        They were multiplied by 2 to minus this.
-    is_new : bool
-        Whether they differ from those given.
+    Atoms that are negligible beside the largest are set to zero. Returns the atoms, the exponent
+    (they were multiplied by ``2**-exponent``), and whether they differ from those given.
     """
     if gram is not None and has_safe_diagonal(gram, atoms):
         return atoms, 0, False
@@ -93,7 +87,7 @@ def by_scale(
     *,
     scale_back: bool = True,
 ) -> list[csr_matrix]:
-    """Code rows, those on odd scales by themselves, and scale the codes back.
+    """Code rows, those on unsafe scales in groups of one exponent, and scale the codes back.
 
     Parameters
     ----------
@@ -112,12 +106,12 @@ def by_scale(
     """
     if row_exponents is None:
         return [_scale_back(codes, 0, atom_exponents) for codes in code(X, 0)]
-    groups = [np.flatnonzero(row_exponents == number) for number in np.unique(row_exponents)]
+    groups = [np.flatnonzero(row_exponents == e) for e in np.unique(row_exponents)]
     parts = []
     for own in groups:
-        number = int(row_exponents[own[0]])
-        found = code(times_powers(X[own], -row_exponents[own]), number)
-        back = number if scale_back else 0
+        exponent = int(row_exponents[own[0]])
+        found = code(times_powers(X[own], -row_exponents[own]), exponent)
+        back = exponent if scale_back else 0
         parts.append([_scale_back(codes, back, atom_exponents) for codes in found])
     place = np.argsort(np.concatenate(groups))
     return [vstack(part, format="csr")[place] for part in zip(*parts, strict=True)]
@@ -142,7 +136,7 @@ def refuse_overflow(codes: csr_matrix) -> csr_matrix:
 
 
 def in_dtype(codes: csr_matrix, dtype: np.dtype[Any]) -> csr_matrix:
-    """Codes in another dtype, refused if that cannot hold them."""
+    """Codes in another dtype; refused if they overflow there."""
     if codes.dtype == dtype:
         return codes
     with np.errstate(over="ignore", under="ignore"):
@@ -150,7 +144,7 @@ def in_dtype(codes: csr_matrix, dtype: np.dtype[Any]) -> csr_matrix:
 
 
 def scaled_number(value: float | None, exponent: int) -> float | None:
-    """A penalty or tolerance times a power of two, for rows that were multiplied too."""
+    """A penalty or tolerance times the power of two by which rows were scaled."""
     if value is None or exponent == 0:
         return value
     with np.errstate(over="ignore", under="ignore"):

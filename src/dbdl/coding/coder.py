@@ -44,7 +44,7 @@ class CodePrior(Record):
 
 
 class PreparedAtoms:
-    """Atoms, with all that coders need of them, found once.
+    """Atoms with their Gram matrices, which coders share and which are computed once.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ class PreparedAtoms:
 
     @cached_property
     def wide_gram(self) -> Floats:
-        """The same in float64: the lasso needs it where atoms are alike."""
+        """The same in float64, which the lasso needs for similar atoms."""
         wide = self.atoms.dtype == np.float64
         return self.gram if wide else gram_matrix(self.atoms.astype(np.float64))
 
     def longest(self, n_nonzero: int) -> int:
-        """Return the number of non-zeros that a code over these atoms can have."""
+        """Return ``n_nonzero``, or the largest number of non-zeros that these atoms allow."""
         return min(n_nonzero, *self.atoms.shape)
 
 
@@ -79,11 +79,11 @@ class Paths(Protocol):
     """Greedy paths of rows."""
 
     def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
-        """Codes (n_samples, n_atoms): the mean over the path lengths with these numbers."""
+        """Codes (n_samples, n_atoms): the mean over the path lengths at these indices."""
 
 
 class CodingBackend(Protocol):
-    """The verbs with which rows are coded on a device."""
+    """The part of a backend that codes rows."""
 
     #: "cpu" or "cuda".
     device_kind: ClassVar[str]
@@ -105,11 +105,11 @@ class Coder(Record, ABC):
     Attributes
     ----------
     name : str
-        Of the family.
+        Name of the family.
     devices : frozenset of str
-        Where the family has kernels. Elsewhere it runs on the CPU, and "auto" does not try it.
+        Devices with kernels for the family. On others it runs on the CPU, and "auto" skips it.
     automatic : bool
-        Whether "auto" tries it.
+        Whether "auto" tries the family.
     n_nonzero : int
     """
 
@@ -123,7 +123,7 @@ class Coder(Record, ABC):
     def candidates(cls, lengths: Sequence[int], alone: bool) -> list[Self]:
         """Coders of the family worth trying for these numbers of non-zeros.
 
-        ``alone`` says that no other family is tried.
+        ``alone`` is True if no other family is tried.
         """
         return [cls(n) for n in lengths]
 
@@ -134,7 +134,7 @@ class Coder(Record, ABC):
     ) -> list[csr_matrix]:
         """Codes (n_samples, n_atoms) of rows by several coders of the family, which share work.
 
-        Rows are neither so large nor so small that their squares overflow or vanish.
+        The squares of the rows neither overflow nor vanish.
         """
 
     @property

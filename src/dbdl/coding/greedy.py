@@ -1,7 +1,7 @@
 """Coders by matching pursuit, and the mean of the codes along a greedy path.
 
-The last atoms of a greedy path have the least certain coefficients. The mean of the codes along the
-path, from a quarter of its length on, shrinks them towards zero, at no cost.
+The coefficients of the last atoms on a greedy path are the least certain. The mean of the codes
+along the path, from a quarter of its length on, shrinks them towards zero at no cost.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from scipy.sparse import csr_matrix
 from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
 from dbdl.coding.omp import Rule
 
-#: Numbers of non-zeros along a path, at nearly equal ratios: tried, and averaged over.
+#: Path lengths that are tried and averaged over, at nearly equal ratios.
 LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
-#: A mean along the path starts at this part of its length.
+#: The mean along a path starts at this fraction of its length.
 PATH_START = 0.25
 
 
@@ -44,7 +44,7 @@ class Greedy(Coder):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Numbers of non-zeros along the path whose codes are averaged."""
+        """Path lengths whose codes are averaged."""
         if not self.path_average:
             return (self.n_nonzero,)
         start = PATH_START * self.n_nonzero
@@ -54,7 +54,7 @@ class Greedy(Coder):
     def encode_each(
         cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
     ) -> list[csr_matrix]:
-        """Codes by each coder from one pass: a path holds the codes of every smaller number."""
+        """Codes by each coder from one pass: a path contains the codes of all shorter ones."""
         lengths = sorted({n for coder in coders for n in coder.lengths})
         paths = backend.pursue(X, atoms, [atoms.longest(n) for n in lengths], cls.rule)
         return [paths.to_csr([lengths.index(n) for n in c.lengths], len(atoms)) for c in coders]
@@ -70,7 +70,7 @@ class Greedy(Coder):
 
 @dataclass(frozen=True)
 class Forward(Greedy):
-    """Matching pursuit that takes the atom that lowers the residual most once projected."""
+    """Matching pursuit by the atom that lowers the residual most after projection."""
 
     name: ClassVar[str] = "forward"
     rule: ClassVar[Rule] = "forward"
@@ -78,7 +78,7 @@ class Forward(Greedy):
 
 @dataclass(frozen=True)
 class Orthogonal(Greedy):
-    """Matching pursuit as in the textbooks: the atom best correlated with the residual."""
+    """Textbook matching pursuit, by the atom best correlated with the residual."""
 
     name: ClassVar[str] = "orthogonal"
     rule: ClassVar[Rule] = "orthogonal"

@@ -1,22 +1,22 @@
 """Sparse codes by the lasso: ``X ~ codes @ atoms`` with a small sum of absolute coefficients.
 
-The code of a row is followed from zero as the penalty falls (homotopy, or LARS with the lasso's
-change: Osborne, Presnell and Turlach 2000; Efron, Hastie, Johnstone and Tibshirani 2004). At a
-penalty ``p`` the atoms of the code, the *members* with signs ``s``, have correlations ``p s`` with
-the residual, and all other atoms smaller ones:
+The code of a row is followed from zero as the penalty falls (homotopy, or LARS with the lasso
+modification: Osborne, Presnell and Turlach 2000; Efron, Hastie, Johnstone and Tibshirani 2004). At
+a penalty ``p`` the atoms of the code, the *members* with signs ``s``, have correlations ``p s``
+with the residual, and the correlations of all other atoms are smaller:
 
     code(p) = G^-1 (c - p s),   |residual|^2 = |x|^2 - |L^-1 c|^2 + p^2 |L^-1 s|^2
 
-with ``G = L L'`` the Gram matrix and ``c`` the correlations ``atoms @ x`` of the members. So the
-code is linear in ``p`` until an atom's correlation reaches ``p`` (it joins) or a coefficient
-reaches zero (it leaves), and both stopping rules are solved for exactly.
+with ``G = L L'`` the Gram matrix and ``c`` the correlations ``atoms @ x`` of the members. The code
+is linear in ``p`` until an atom's correlation reaches ``p`` (it joins) or a coefficient reaches
+zero (it leaves), so both stopping rules are solved for exactly.
 
-All in Gram space and in float64: the rows share one Gram matrix, a block of them one product for
-their correlations; a row carries the Cholesky factor ``L`` of its members, which grows by a row
-when an atom joins and is mended by rotations when one leaves. Nearly all of the work is the sum
-``weights @ gram[members]`` of each step, by which the correlations of all other atoms change. So a
-step looks only at the atoms that are close to joining, and every few steps all correlations are
-computed anew, which also takes the rounding out of them.
+Everything is done in Gram space and in float64. All rows share one Gram matrix, and the
+correlations of a block of rows come from one product. Each row has the Cholesky factor ``L`` of its
+members, which gains a row when an atom joins and is repaired by rotations when one leaves. Nearly
+all of the work is the sum ``weights @ gram[members]`` of each step, by which the correlations of
+all other atoms change. A step therefore considers only the atoms that are close to joining. Every
+few steps all correlations are recomputed, which also removes their accumulated rounding.
 """
 
 from __future__ import annotations
@@ -52,42 +52,41 @@ from dbdl.coding.omp import OVERFLOW, ROWS, gram_matrix
 
 Array = NDArray[Any]
 
-# An atom whose squared norm, projected off the members, is below this part of its squared norm
-# is taken as dependent on them: it stays out until a member leaves. Pictures that are in a data
-# set twice differ by the rounding of their features, and would be given huge coefficients of
-# opposite signs (in half precision the part is up to 1e-8).
+# An atom whose squared norm, projected off the members, is below this fraction of its squared norm
+# is treated as dependent on them: it stays out until a member leaves. Two copies of a picture in a
+# data set differ only by the rounding of their features, and would get huge coefficients of
+# opposite signs (in half precision the fraction is up to 1e-8).
 DEPENDENCE = {"float64": 1e-8, "float32": 1e-5}
 
-# Squared residuals below this part of the squared norm of the row are rounding.
+# Squared residuals below this fraction of the squared norm of the row are rounding.
 ROUNDING = 1e-12
 
-# The path ends where the penalty is rounding: this part of its first value.
+# The path ends where the penalty is rounding: at this fraction of its first value.
 SMALLEST_PENALTY = 1e-13
 
-# Only this many atoms, those best correlated with the residual, are looked at in each step...
+# Each step watches about this many atoms, those best correlated with the residual. Their least
+# correlation is found by bisection, in this many steps.
 WATCHED = 256
-
-# (about: the least correlation is found by so many bisections)
 BISECTIONS = 20
 
-# ... and after this many steps all atoms are. Where one should have joined that was not watched,
-# the steps are taken again with it.
+# After this many steps all atoms are checked. If one that was not watched should have joined, the
+# steps are repeated with it.
 STRETCH = 16
 
-# Correlations may pass the penalty by this part of it, and of its first value, which is rounding.
+# Correlations may exceed the penalty by this fraction of it, and of its first value: rounding.
 SLACK = 1e-12
 
-# An atom ties with the newest member if that has moved from zero by less than so many times the
+# An atom ties with the newest member if that has moved from zero by less than this multiple of the
 # smallest penalty.
 TIED = 1e3
 
-# Correlations of a row whose path goes in circles are moved by up to half this part of the largest,
-# by multiples of the golden ratio, which are spread evenly.
+# If the path of a row cycles, its correlations are shifted by up to half this fraction of the
+# largest, by multiples of the golden ratio, which are spread evenly.
 PARTED = 1e-9
 GOLDEN = 0.6180339887498949
 
-# Stretches allowed for each atom that can be a member. On faces a path takes two steps a member;
-# only ties among many atoms take more.
+# Stretches allowed per atom that can be a member. On faces a path takes two steps per member; only
+# ties among many atoms take more.
 STRETCHES_PER_MEMBER = 2
 
 
@@ -112,37 +111,38 @@ def lasso(
 
     .. math:: \arg\min_a \|a\|_1 \quad\text{subject to}\quad \|x - a D\|_2 \le \text{tol}.
 
-    With ``n_nonzero`` the penalty falls until one more atom than that would join, for every row
-    by itself: the code is the last of the row's path before it has more non-zeros. Of atoms that
-    would join together, those that find no room are left out.
+    With ``n_nonzero`` the penalty of each row falls until more atoms than that would join: the code
+    is the last on the row's path with at most ``n_nonzero`` non-zeros. If several atoms would join
+    at once, only as many join as there is room for.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows to code.
     atoms : array-like of shape (n_atoms, n_features)
-        Dictionary, of any norms: the norm of an atom counts. Zero atoms are never used, nor are
-        those under 1e-90 of the largest; of equal or dependent atoms an independent part is.
+        Dictionary of atoms of any norm; the norm of an atom matters. Zero atoms are never used, nor
+        are atoms under 1e-90 of the largest. Of equal or dependent atoms, an independent subset is
+        used.
     penalty : float, optional
-        Weight of the sum of absolute coefficients, 0 or more. scikit-learn's ``alpha`` times the
-        number of features.
+        Weight of the sum of absolute coefficients, 0 or more. It equals scikit-learn's ``alpha``
+        times the number of features.
     tol : float, optional
-        Largest *norm* of the residual, not its square. Where the atoms cannot meet it, the code
-        has the least residual. Under 1e-7 of the norm of the row it is rounding and acts like 0.
+        Largest *norm* of the residual, not its square. If the atoms cannot reach it, the code has
+        the least residual. Below 1e-7 of the norm of the row it is rounding and acts like 0.
     gram : array-like of shape (n_atoms, n_atoms), optional
-        ``atoms @ atoms.T``, where it is at hand; computed in float64 otherwise. The codes can be no
-        more exact than it is.
+        ``atoms @ atoms.T``; computed in float64 if not given. The codes are at most as exact as
+        this matrix.
     factor : SharedFactor, optional
-        Of the Gram matrix. With it, rows that cannot meet ``tol`` are coded at once.
+        Factor of the Gram matrix. With it, rows that cannot reach ``tol`` are coded in one step.
     n_threads : int, default=1
-        Number of threads. Any number gives the same bits.
+        Number of threads. The result does not depend on it.
     n_nonzero : int, optional
         Largest number of non-zeros of a row, 1 or more.
 
     Returns
     -------
     codes : csr_matrix of shape (n_samples, n_atoms)
-        Codes with sorted column numbers, in the float dtype of ``X``.
+        Codes with sorted column indices, in the float dtype of ``X``.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def lasso(
         own_penalty = scaled_number(penalty, -exponent - atom_exponent)
         own_tol = scaled_number(tol, -exponent)
         problem = _Problem(
-            np.require(products, requirements=["W"]),  # of the type of other tables
+            np.require(products, requirements=["W"]),  # the kernel is compiled for writable arrays
             -1.0 if own_penalty is None else float(own_penalty),
             -1.0 if own_tol is None else float(own_tol),
             dependence,
@@ -194,22 +194,22 @@ def lasso(
 
 
 class SharedFactor(NamedTuple):
-    """Cholesky factor of the Gram matrix of atoms, to be shared by all rows coded with a ``tol``.
+    """Cholesky factor of the Gram matrix of atoms, shared by all rows coded with a ``tol``.
 
-    A row that the atoms cannot meet has the code of least squares, which the factor gives in one
-    step; the path takes a step for every atom.
+    If the atoms cannot reach ``tol`` for a row, its code is that of least squares. The factor gives
+    it in one step; the path takes at least one step per atom.
     """
 
-    atom: Array  # (n_independent,), numbers of the atoms that are no copies of earlier ones
+    atom: Array  # (n_independent,), indices of the atoms that do not copy earlier ones
     inverse: Array  # (n_independent, n_independent), inverse of the factor, a lower triangle
     transposed: Array  # the same, transposed
 
     @staticmethod
     def of(gram: Array, n_features: int) -> SharedFactor | None:
-        """Factor a Gram matrix (n_atoms, n_atoms) in float64; None where that is of no use.
+        """Factor a Gram matrix (n_atoms, n_atoms) in float64; None if it would be of no use.
 
-        More atoms than features meet any row, and of atoms that depend on several others there is
-        no one code of least squares.
+        With more atoms than features every row can be reached. If atoms depend on several others,
+        the code of least squares is not unique.
         """
         norm = np.sqrt(gram.diagonal())
         if len(gram) > n_features or not (norm > 0).all():
@@ -229,9 +229,9 @@ class SharedFactor(NamedTuple):
         return SharedFactor(atom, np.ascontiguousarray(inverse), np.ascontiguousarray(inverse.T))
 
     def least_squares(self, correlations: Array) -> tuple[Array, Array]:
-        """Codes of rows by their correlations (n_rows, n_atoms), and how much they explain.
+        """Codes of rows from their correlations (n_rows, n_atoms), and how much they explain.
 
-        That is the squared norm of the row less that of its residual.
+        A code explains the squared norm of the row minus that of its residual.
         """
         part = row_products(np.ascontiguousarray(correlations[:, self.atom]), self.inverse)
         codes = np.zeros_like(correlations)
@@ -242,7 +242,6 @@ class SharedFactor(NamedTuple):
 def _code_block(
     rows: Array, atoms: Array, problem: _Problem, factor: SharedFactor | None
 ) -> csr_matrix:
-    """Code some rows."""
     correlations = row_products(rows, atoms)
     if not np.isfinite(correlations).all():
         raise ValueError(OVERFLOW)
@@ -260,7 +259,7 @@ def _code_block(
     if not _follow(todo, correlations, squares, problem, *paths, watch, *scratch, codes):
         warnings.warn(
             "The path of a row took too many steps and was cut short: its code has a larger "
-            "penalty, or fewer non-zeros, than asked for. Many atoms tie; drop copies of atoms.",
+            "penalty, or fewer non-zeros, than requested. Many atoms tie; drop copies of atoms.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -271,20 +270,20 @@ def _code_block(
 
 
 class _Problem(NamedTuple):
-    """What all rows share."""
+    """The parts of the problem that all rows share."""
 
     gram: Array  # (n_atoms, n_atoms)
-    penalty: float  # negative: none
-    tol: float  # negative: none
+    penalty: float  # negative if there is none
+    tol: float  # negative if there is none
     dependence: float
-    most_members: int  # that there is room for
-    n_nonzero: int  # that are wanted: the path ends before one more joins
+    most_members: int  # room for this many
+    n_nonzero: int  # the path ends before more members join
 
 
 class _Path(NamedTuple):
-    """Where the path of one row is: members, their factor, and the code."""
+    """The state of one row's path: members, their factor, and the code."""
 
-    member: Array  # (most_members,), atom numbers
+    member: Array  # (most_members,), atom indices
     sign: Array  # (most_members,)
     code: Array  # (most_members,)
     row_part: Array  # (most_members,), L^-1 c
@@ -295,8 +294,8 @@ class _Path(NamedTuple):
 class _Watch(NamedTuple):
     """The atoms that may join in the next steps. The first ``n_watched`` entries count."""
 
-    atom: Array  # (n_atoms,), atom numbers
-    place: Array  # (n_atoms,), where an atom is in this list; -1: not watched
+    atom: Array  # (n_atoms,), atom indices
+    place: Array  # (n_atoms,), position of an atom in this list; -1 if not watched
     correlation: Array  # (n_atoms,), with the residual
     change: Array  # (n_atoms,), of the correlation as the penalty falls by one, negated
     distance: Array  # (n_atoms,), fall of the penalty until the atom joins
@@ -304,7 +303,7 @@ class _Watch(NamedTuple):
     table: Array  # (most_members, n_atoms), gram[member, atom] at row slot[j] for member j
     slot: Array  # (most_members,), row of the table of each member; free rows at the end
     weights: Array  # (most_members,), G^-1 s: change of the code as the penalty falls by one
-    trial: Array  # (most_members,), the row of L in the making
+    trial: Array  # (most_members,), the row of L being computed
 
 
 def _new_path(most: int) -> _Path:
@@ -344,23 +343,23 @@ def _follow(
     after: Array,
     codes: Array,
 ) -> bool:
-    """Follow the paths of some rows, by number, to their codes; False where one was cut short.
+    """Follow the paths of the rows with these indices; False if one was cut short.
 
-    ``kept`` is the path as far as it is known to be right. A stretch of steps from there is tried
-    as if only the watched atoms were there, and tried again with those that should have joined.
+    ``kept`` is the path as far as it is known to be right. From there a stretch of steps is tried
+    as if only the watched atoms existed, and repeated with those that should have joined.
     """
     gram, tol, n_atoms = problem.gram, problem.tol, problem.gram.shape[0]
     place = watch.place
     complete = True
     for i in rows:
         arrived = False
-        n = np.int64(0)  # of the type it will have: for a plain 0 more would be compiled
+        n = np.int64(0)  # of its final type: a plain 0 would have the loop compiled twice
         for attempt in range(2):
             first = 0.0
             for k in range(n_atoms):
                 start[k] = correlations[i, k]
                 first = max(first, abs(start[k]))
-            if attempt == 1:  # ties can send a path in circles: part them, each in its own way
+            if attempt == 1:  # ties can make a path cycle: separate them
                 size, first = PARTED * first, 0.0
                 for k in range(n_atoms):
                     start[k] += size * ((k * GOLDEN) % 1.0 - 0.5)
@@ -376,7 +375,7 @@ def _follow(
                 n_stretches += 1
                 n_watched = _choose_watched(before, gram, kept.member, n, place, watch.atom)
                 while True:
-                    for j in range(n):  # start again from the path that is kept
+                    for j in range(n):  # restart from the path that is kept
                         tried.member[j] = kept.member[j]
                         tried.sign[j] = kept.sign[j]
                         tried.code[j] = kept.code[j]
@@ -396,7 +395,7 @@ def _follow(
                     n_before = n_watched
                     for k in range(n_atoms):
                         after[k] = start[k] - after[k]
-                        # members are watched or have a correlation of the penalty
+                        # members are watched, or their correlation equals the penalty
                         if abs(after[k]) > limit and place[k] < 0 and gram[k, k] > 0:
                             watch.atom[n_watched] = k
                             place[k] = n_watched
@@ -409,7 +408,7 @@ def _follow(
             if arrived:
                 break
         for j in range(n):
-            if kept.code[j] * kept.sign[j] > 0:  # else zero but for rounding
+            if kept.code[j] * kept.sign[j] > 0:  # otherwise zero up to rounding
                 codes[i, kept.member[j]] = kept.code[j]
         complete = complete and arrived
     return complete
@@ -419,7 +418,7 @@ def _follow(
 def _choose_watched(
     correlation: Array, gram: Array, member: Array, n: int, place: Array, atom: Array
 ) -> int:
-    """Watch the atoms best correlated with the residual, about WATCHED of them; their number."""
+    """Watch about WATCHED atoms, those best correlated with the residual; returns their count."""
     n_atoms = correlation.shape[0]
     least, high = 0.0, 0.0
     for k in range(n_atoms):
@@ -461,10 +460,10 @@ def _walk(
     n: int,
     n_watched: int,
 ) -> Any:
-    """Take some steps, as if only the watched atoms were there.
+    """Take some steps, as if only the watched atoms existed.
 
-    Returns the number of members, the penalty, whether the path came to its end, and the number
-    of watched atoms: a member that leaves is watched from then on.
+    Returns the number of members, the penalty, whether the path has ended, and the number of
+    watched atoms: a member that leaves is watched from then on.
     """
     gram, tol = problem.gram, problem.tol
     member, sign, code, row_part, sign_part, factor = path
@@ -473,7 +472,7 @@ def _walk(
     members_left = True
     arrived = False
     while n_steps < STRETCH and not arrived:
-        if members_left:  # what depended on the members may not depend on those that are left
+        if members_left:  # atoms that depended on the members may not depend on the remaining ones
             for w in range(n_watched):
                 barred[w] = 0.0
             for j in range(n):
@@ -484,7 +483,7 @@ def _walk(
             weights[j] = sign_part[j]
         _solve_back(factor, weights, n)
         _sum_rows(table, slot, weights, n, change[:n_watched])
-        # how far the penalty falls until an atom's correlation meets it, and whose
+        # how far the penalty falls until an atom's correlation reaches it, and which atom
         fall, joining = np.inf, -1
         if n < problem.most_members:
             for w in range(n_watched):
@@ -497,7 +496,7 @@ def _walk(
             for w in range(n_watched):
                 if distance[w] < fall:
                     fall, joining = distance[w], w
-        # until a coefficient is zero, and whose
+        # until a coefficient is zero, and which one
         fall_out, leaving = np.inf, -1
         left, slope = square, 0.0
         for j in range(n):
@@ -505,7 +504,7 @@ def _walk(
             slope += sign_part[j] * sign_part[j]
             if weights[j] * sign[j] < 0 and max(-code[j] / weights[j], 0.0) < fall_out:
                 fall_out, leaving = max(-code[j] / weights[j], 0.0), j
-        # and until these members leave a residual of norm ``tol``, if they can
+        # and until the residual has norm ``tol``, if these members can reach it
         end = lowest
         if tol >= 0 and left < tol * tol and slope > 0.0:
             end = max(np.sqrt((tol * tol - left) / slope), lowest)
@@ -550,13 +549,13 @@ def _walk(
             for m in range(j + 1, n):
                 trial[m] -= value * factor[j, m]
         if projected <= problem.dependence * gram[k, k]:
-            continue  # copies of a member do not join, and many would use up every stretch
+            continue  # not a step: many copies of a member would use up every stretch
         if n == problem.n_nonzero:
             newest = code[n - 1] * gram[member[n - 1], member[n - 1]]
             if abs(newest) > TIED * floor:
                 arrived = True
                 break
-            continue  # it ties with the newest member: left out, or the code might be zero
+            continue  # ties with the newest member: left out, since the code might be zero
         length = np.sqrt(projected)
         for j in range(n):
             factor[j, n] = trial[j]
@@ -570,9 +569,9 @@ def _walk(
             table[slot[n], w] = gram[k, atom[w]]
         n += 1
         n_steps += 1
-    # The code at this penalty, from the factor. An atom that has just joined can have the wrong
-    # sign by rounding. That stays: members would otherwise no longer have correlations of the
-    # penalty, and the error would grow.
+    # The code at this penalty, from the factor. By rounding, an atom that has just joined can have
+    # the wrong sign. It stays a member: otherwise the members' correlations would no longer equal
+    # the penalty, and the error would grow.
     for j in range(n):
         code[j] = row_part[j] - now * sign_part[j]
     _solve_back(factor, code, n)
@@ -581,7 +580,7 @@ def _walk(
 
 @pasted(REORDERED)
 def _leave(gone: int, path: Any, slot: Array, n: int) -> None:
-    """Take member number ``gone`` out, and bring the factor back to lower form by rotations."""
+    """Remove the member at index ``gone``, and make the factor lower triangular by rotations."""
     member, sign, code, row_part, sign_part, factor = path
     free = slot[gone]
     for i in range(gone, n - 1):
@@ -590,7 +589,7 @@ def _leave(gone: int, path: Any, slot: Array, n: int) -> None:
         code[i] = code[i + 1]
         slot[i] = slot[i + 1]
     slot[n - 1] = free
-    for j in range(n):  # row ``gone`` of L goes, those below move up
+    for j in range(n):  # row ``gone`` of L is removed, those below move up
         for i in range(max(gone, j - 1), n - 1):
             factor[j, i] = factor[j, i + 1]
     for i in range(gone, n - 1):
@@ -620,7 +619,7 @@ def _solve_back(factor: Array, values: Array, n: int) -> None:
 
 @inlined(REORDERED)
 def _sum_rows(table: Array, number: Array, weights: Array, n: int, out: Array) -> None:
-    """``weights @ table[number]``, eight rows at a time: the sum is then written once for eight."""
+    """``weights @ table[number]``, eight rows at a time: the sum is written once per eight."""
     for k in range(out.shape[0]):
         out[k] = 0
     whole = n - n % 8

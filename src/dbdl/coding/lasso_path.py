@@ -1,4 +1,4 @@
-"""The coder along the lasso's path, which shrinks all coefficients by itself."""
+"""The coder that follows the lasso's path, which shrinks all coefficients."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dbdl.coding.lasso import lasso
 
 @dataclass(frozen=True)
 class LassoPath(Coder):
-    """The lasso's code where its path would pass ``n_nonzero`` non-zeros."""
+    """The last code on the lasso's path with at most ``n_nonzero`` non-zeros."""
 
     name: ClassVar[str] = "lasso"
 
     @classmethod
     def candidates(cls, lengths: Sequence[int], alone: bool) -> list[Self]:
-        """Every second number beside other families: codes change slowly along the path."""
+        """Every second length if other families are tried too: codes change slowly on the path."""
         every = 1 if alone or len(lengths) == 1 else 2
         return [cls(n) for n in lengths[every - 1 :: every]]
 
@@ -28,7 +28,7 @@ class LassoPath(Coder):
     def encode_each(
         cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
     ) -> list[csr_matrix]:
-        """Codes by each coder, along a path of its own."""
+        """Codes by each coder, one path each."""
         return [
             lasso(
                 X,

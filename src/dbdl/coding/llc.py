@@ -1,8 +1,8 @@
 """Locality-constrained linear codes (Wang et al., CVPR 2010): affine codes over nearby atoms.
 
-The nearest ``n_nonzero`` atoms B of a row x code it with coefficients that sum to one. With
-``C = (B - x)(B - x)'`` the solution is ``(C + penalty tr(C) I)^-1 1``, scaled to the sum of one.
-``C`` comes from the Gram matrix of the atoms, which all rows share.
+A row x is coded over its nearest ``n_nonzero`` atoms B with coefficients that sum to one. With
+``C = (B - x)(B - x)'`` the solution is ``(C + penalty tr(C) I)^-1 1``, scaled to sum to one. ``C``
+is computed from the Gram matrix of the atoms, which all rows share.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ def llc(
     atoms : array-like of shape (n_atoms, n_features)
         Codebook. Distances under 1e-90 of its largest atom count as zero.
     n_nonzero : int, default=5
-        Nearest atoms that a row uses; at most all.
+        Number of nearest atoms per row; at most all atoms are used.
     penalty : float, default=1e-4
-        More than 0.
+        Weight of the squared coefficients, more than 0.
     gram : array-like of shape (n_atoms, n_atoms), optional
-        ``atoms @ atoms.T`` in float64, where it is at hand.
+        ``atoms @ atoms.T`` in float64; computed if not given.
     n_threads : int, default=1
-        Number of threads. Any number gives the same bits.
+        Number of threads. The result does not depend on it.
 
     Returns
     -------
     codes : csr_matrix of shape (n_samples, n_atoms), float64
-        Codes with sorted column numbers; computed in float64.
+        Codes with sorted column indices.
 
     Examples
     --------
@@ -90,10 +90,10 @@ def llc(
         products = check_gram(aligned(as_matrix(gram, "gram"), FLOAT64), len(wide))
         check_finite(products, "gram")
     n_used = min(int(n_nonzero), len(wide))
-    own_penalty = min(float(penalty), PLENTY)  # coefficients are equal long before
+    own_penalty = min(float(penalty), PLENTY)  # coefficients become equal at far smaller penalties
 
     def code_rows(rows: Array, exponent: int) -> list[csr_matrix]:
-        # rows and atoms are scaled alike: their distances count
+        # rows and atoms share one scale, since distances are between them
         own_atoms, own_gram = wide, products
         if exponent:
             own_atoms, own_gram = times_powers(wide, np.full(len(wide), -exponent)), None
@@ -110,7 +110,7 @@ def llc(
 def _code_alike(
     rows: Array, atoms: Array, gram: Array, n_used: int, penalty: float, n_threads: int
 ) -> csr_matrix:
-    """Code rows (float64) that are on a scale with the atoms."""
+    """Code rows (float64) that share the scale of the atoms."""
 
     def code(block: slice) -> tuple[Array, Array]:
         return codes_of_nearest(rows[block], atoms, gram, n_used, penalty)
@@ -125,24 +125,11 @@ def _code_alike(
 def codes_of_nearest(
     X: Array, atoms: Array, gram: Array, n_used: int, penalty: float = 1e-4
 ) -> tuple[Array, Array]:
-    """Code rows over their nearest atoms.
+    """Code rows over their ``n_used`` nearest atoms, all arrays in float64 and unchecked.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), float64
-    atoms : ndarray of shape (n_atoms, n_features), float64
-    gram : ndarray of shape (n_atoms, n_atoms), float64
-    n_used : int
-        Not more than there are atoms.
-    penalty : float
-
-    Returns
-    -------
-    nearest : ndarray of shape (n_samples, n_used), int64
-        Numbers of the atoms, ascending.
-    codes : ndarray of shape (n_samples, n_used), float64
+    Returns the ascending indices of these atoms and the codes, each (n_samples, n_used).
     """
-    # numbers of atoms from the start: where products are not finite, no atom is nearer than none
+    # valid indices from the start: if products are not finite, no atom is ever found
     nearest = np.tile(np.arange(n_used), (len(X), 1))
     codes = np.empty((len(X), n_used))
     _code_rows(row_products(X, atoms), row_squares(X), gram, penalty, nearest, codes)
@@ -164,9 +151,9 @@ def _code_rows(
     for i in range(len(products)):
         _find_nearest(products[i], half_square, nearest[i], closeness)
         trace = _fill_local(products[i], square[i], gram, nearest[i], local)
-        # a row that equals all of its atoms has a matrix of rounding: equal coefficients then
+        # for a row that equals all its atoms the matrix is rounding: coefficients are then equal
         floor = n_used * 2.220446049250313e-16 * square[i]  # the spacing of float64 at 1
-        if trace < 1e-150 or trace > 1e150:  # a matrix that far from one would not be solved
+        if trace < 1e-150 or trace > 1e150:  # such a matrix cannot be factored as it is
             local /= trace if trace > 0 else 1.0
             floor /= trace if trace > 0 else 1.0
             trace = 1.0 if trace > 0 else 0.0
@@ -177,12 +164,12 @@ def _code_rows(
 
 @inlined(allocates=True)
 def _find_nearest(products: Array, half_square: Array, nearest: Array, closeness: Array) -> None:
-    """Keep the atoms of highest ``x @ atom - |atom|^2 / 2``; their numbers ascend."""
+    """Find the atoms with the highest ``x @ atom - |atom|^2 / 2``, in ascending order."""
     n_used = len(nearest)
     closeness[:] = -np.inf
     for k in range(len(products)):
         value = products[k] - half_square[k]
-        if value > closeness[n_used - 1]:  # sorted, the least close last; of equals the first stays
+        if value > closeness[n_used - 1]:  # sorted by closeness; of equal ones the first stays
             j = n_used - 1
             while j > 0 and closeness[j - 1] < value:
                 closeness[j] = closeness[j - 1]

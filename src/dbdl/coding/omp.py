@@ -1,13 +1,14 @@
 """Sparse codes by orthogonal matching pursuit: ``X ~ codes @ atoms``, few non-zeros per row.
 
-Each row is coded greedily: choose an atom, project the row on all atoms chosen so far, go on with
-the residual. Two rules choose the next atom ``k``, with ``c_k`` its correlation with the residual:
+Each row is coded greedily: choose an atom, project the row on all atoms chosen so far, continue
+with the residual. There are two rules for the next atom ``k``, where ``c_k`` is its correlation
+with the residual:
 
-- ``"orthogonal"``, the textbook (Pati, Rezaiifar and Krishnaprasad, 1993): largest
+- ``"orthogonal"``, the textbook rule (Pati, Rezaiifar and Krishnaprasad, 1993): largest
   ``|c_k| / ||atom_k||``;
-- ``"forward"``, also called optimised OMP (Rebollo-Neira and Lowe, 2002) and what SPAMS computes:
-  largest ``|c_k| / n_k``, with ``n_k`` the norm of the atom projected off the chosen ones, so that
-  the residual falls most.
+- ``"forward"``, also called optimised OMP (Rebollo-Neira and Lowe, 2002) and computed by SPAMS:
+  largest ``|c_k| / n_k``, where ``n_k`` is the norm of the atom projected off the chosen ones. It
+  lowers the residual most.
 
 Everything happens in Gram space (Rubinstein, Zibulevsky and Elad, 2008). With the chosen atoms
 orthonormalised into directions, ``V[t, k]`` is the correlation of atom ``k`` with direction ``t``:
@@ -17,12 +18,13 @@ orthonormalised into directions, ``V[t, k]`` is the correlation of atom ``k`` wi
 and the entries ``V[j, k_t]`` are the Cholesky factor of the Gram matrix of the chosen atoms.
 
 The sum over ``j`` is nearly all of the work, and its speed is that of reading ``V`` from the second
-level cache. So ``V`` is kept in float32 and only *screens*: the few atoms whose screened score lies
-within ``MARGIN`` of the best are scored again in float64 from the Gram matrix, and the best of them
-is chosen. The Cholesky factor and the codes are float64 throughout, and do not see the rounding of
-the screen. Each exact score also measures the error of the screen; where that is no longer small
-against the margin (atoms close to dependent, residuals close to zero) the row starts again with
-``V`` in float64. The sum alone runs 2.0 to 2.2 times as fast as in float64 (1216 to 4608 atoms).
+level cache. ``V`` is therefore stored in float32 and only *screens*: the few atoms whose screened
+score lies within ``MARGIN`` of the best are scored again in float64 from the Gram matrix, and the
+best of them is chosen. The Cholesky factor and the codes are float64 throughout and unaffected by
+the rounding of the screen. Each exact score also measures the error of the screen. Once that is no
+longer small against the margin (nearly dependent atoms, residuals close to zero), the row is
+restarted with ``V`` in float64. The sum alone runs 2.0 to 2.2 times as fast as in float64 (1216 to
+4608 atoms).
 """
 
 from __future__ import annotations
@@ -62,47 +64,47 @@ ROWS = 32
 # Rows of the Gram matrix computed by one product.
 GRAM_ROWS = 128
 
-# A projected squared norm below this part of the squared norm is rounding: the atom is taken as
-# dependent on the chosen ones. The Cholesky factor loses about eps / this: five digits remain.
+# A projected squared norm below this fraction of the squared norm is rounding: the atom is treated
+# as dependent on the chosen ones. The Cholesky factor loses about eps / this: five digits remain.
 DEPENDENCE = {"float64": 1e-10, "float32": 1e-5}
 
-# Projected squared norms (atoms have norm one) from here on are beyond doubt.
+# Atoms with a larger projected squared norm (atoms have norm one) are certainly independent.
 INDEPENDENCE = 1e-3
 
-# Screened scores within this part of the best are scored exactly. That is cheap: at 0.02, 1.2 atoms
-# a step were, on YaleB faces.
+# Atoms whose screened score is within this fraction of the best are scored exactly. That is cheap:
+# at 0.02, it was 1.2 atoms per step on YaleB faces.
 MARGIN = 0.03
 
-# Errors of the screened correlations (relative) and of the screened squared norms (atoms have norm
-# one) that are let pass, as measured on the atoms scored exactly. This is a check, no proof: the
-# true winner is missed if the errors of other atoms are several times as large.
+# Tolerated errors of the screened correlations (relative) and of the screened squared norms (atoms
+# have norm one), as measured on the atoms scored exactly. This is a check, not a proof: the true
+# winner is missed if the errors of other atoms are several times as large.
 CORRELATION_SLACK = 1e-3
 NORM_SLACK = 1.5e-6
 
-# Under this projected squared norm NORM_SLACK is half a percent, and the screen no longer trusted.
+# Below this projected squared norm NORM_SLACK is half a percent, and the screen is not trusted.
 NORM_FLOOR = 3e-4
 
-# Correlations under this many roundings of a dot product are taken for zero: nothing is left.
+# Correlations below this many rounding errors of a dot product count as zero.
 NOISE = 4.0
 
 # Columns of V processed together: the running sum stays in the first level cache.
 CHUNK = 1024
 
-# Width of the elementwise maximum by which the best scores are found. Compilers vectorise that
-# without fast-math, a maximum over all elements not.
+# Width of the elementwise maximum that finds the best scores. Compilers vectorise it without
+# fast-math, unlike a maximum over all elements.
 LANES = 128
 
 OVERFLOW = (
     "The products of X and atoms overflow. Expected values whose products stay finite. Scale X and "
-    "atoms, to rows of norm one say (normalize=True where there is such a parameter)."
+    "atoms, for example to rows of norm one (normalize=True where there is such a parameter)."
 )
 
-# The screen pays if rows x non-zeros x (non-zeros + 64) are more than so many times the atoms: with
-# 1810 atoms from 8 rows on for 10 non-zeros, and from the first for 50. A float32 copy of the Gram
-# matrix for it pays from 860 rows on for 10 non-zeros, and from 110 for 50.
+# The screen pays if rows x non-zeros x (non-zeros + 64) exceed this multiple of the atoms. With
+# 1810 atoms that is from 8 rows on for 10 non-zeros, and from the first row for 50. A float32 copy
+# of the Gram matrix for the screen pays from 860 rows on for 10 non-zeros, and from 110 for 50.
 SCREEN_PAYS, COPY_PAYS = 3, 350
 
-# 64 bytes, a cache line and the widest vector, in numbers of float32.
+# A cache line and the widest vector, 64 bytes, counted in float32 values.
 LINE = 16
 
 
@@ -113,12 +115,12 @@ class Pursuit:
     Attributes
     ----------
     order : ndarray of shape (n_samples, longest), int32
-        Atoms in the order in which they were chosen; only the first ``count[i]`` of a row count.
+        Atoms in the order of choice; only the first ``count[i]`` entries of a row are valid.
     count : ndarray of shape (n_samples,), int32
         Number of atoms chosen.
     coefficients : list of ndarray of shape (n_samples, length)
-        For each requested length the coefficients of the first ``length`` chosen atoms, in the
-        same order, zero past ``count``.
+        For each requested length, the coefficients of the first ``length`` chosen atoms, in the
+        same order; zero past ``count``.
     """
 
     order: NDArray[np.int32]
@@ -126,11 +128,11 @@ class Pursuit:
     coefficients: list[Array]
 
     def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
-        """Codes (n_samples, n_atoms), columns sorted: the mean over the lengths with these numbers.
+        """Codes (n_samples, n_atoms), columns sorted: the mean over the lengths at these indices.
 
-        A path's codes have nested supports, so their mean has that of the longest.
+        The codes of a path have nested supports, so their mean has the support of the longest.
         """
-        coefficients = _mean_of_nested([self.coefficients[number] for number in which])
+        coefficients = _mean_of_nested([self.coefficients[i] for i in which])
         length = coefficients.shape[1]
         chosen = np.arange(length) < self.count[:, np.newaxis]
         indptr = np.concatenate([[0], np.cumsum(np.minimum(self.count, length))]).astype(np.int32)
@@ -169,29 +171,28 @@ def omp(
     X : array-like of shape (n_samples, n_features)
         Rows to code.
     atoms : array-like of shape (n_atoms, n_features)
-        Dictionary, of any norms. Zero atoms are never chosen, nor are atoms that depend linearly
-        on those already chosen (projected squared norm under 1e-10 of the squared norm, 1e-5 in
-        float32).
+        Dictionary of atoms of any norm. Zero atoms are never chosen, nor are atoms that depend
+        linearly on those already chosen (projected squared norm below 1e-10 of the squared norm,
+        1e-5 in float32).
     n_nonzero : int, default=50
-        Largest number of atoms per row. A row ends earlier when ``tol`` is reached or when nothing
-        is left of it, as for a row of zeros.
+        Largest number of atoms per row. A row uses fewer once ``tol`` is reached or its residual
+        is zero.
     tol : float, optional
         A row is done once the norm (not the squared norm) of its residual is ``tol`` or less. The
-        norm comes from Pythagoras: under 1e-8 of the norm of the row (1e-4 in float32) it is
-        rounding, and a smaller ``tol`` acts like none.
+        norm comes from Pythagoras: below 1e-8 of the norm of the row (1e-4 in float32) it is
+        rounding, and a smaller ``tol`` acts like None.
     rule : {"orthogonal", "forward"}, default="orthogonal"
-        ``"orthogonal"`` takes the atom best correlated with the residual, as the textbooks do;
-        ``"forward"`` the one that lowers the residual most.
+        ``"orthogonal"`` takes the atom best correlated with the residual, as in textbooks;
+        ``"forward"`` takes the atom that lowers the residual most.
     gram : array-like of shape (n_atoms, n_atoms), optional
-        ``atoms @ atoms.T``, where it is at hand; computed otherwise. Only its shape and its
-        diagonal are checked.
+        ``atoms @ atoms.T``; computed if not given. Only its shape and diagonal are checked.
     n_jobs : int, optional
-        Number of threads, with joblib's meaning of None and -1. Any number gives the same bits.
+        Number of threads; None and -1 mean the same as in joblib. The result does not depend on it.
 
     Returns
     -------
     codes : csr_matrix of shape (n_samples, n_atoms)
-        Codes with sorted column numbers, in the float dtype of ``X``.
+        Codes with sorted column indices, in the float dtype of ``X``.
 
     Examples
     --------
@@ -215,7 +216,8 @@ def omp_path(
     """Codes for several numbers of non-zeros from one greedy pass.
 
     A greedy path passes through the codes of every smaller number of non-zeros: their atoms are a
-    prefix, and only the coefficients are solved for anew. Costs hardly more than the largest.
+    prefix of the path, and only the coefficients are solved for again. All of them together cost
+    hardly more than the longest.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def omp_path(
     Returns
     -------
     codes : list of csr_matrix of shape (n_samples, n_atoms)
-        One for each entry of ``n_nonzero``, bit for bit what :func:`omp` gives for it.
+        One per entry of ``n_nonzero``, equal to that of :func:`omp` bit for bit.
     """
     return _code(X, atoms, as_lengths(n_nonzero), None, rule, gram, n_jobs)
 
@@ -241,14 +243,13 @@ def encode(
     tol: float | None = None,
     n_threads: int = 1,
 ) -> Pursuit:
-    """Greedy paths and their codes, without a look at the input: the door for other modules.
+    """Greedy paths and their codes for other modules: the input is not checked.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Rows to code, finite; C-contiguous, float32 or float64, like ``atoms`` and ``gram``.
     atoms : ndarray of shape (n_atoms, n_features)
-        Dictionary.
     gram : ndarray of shape (n_atoms, n_atoms)
         ``atoms @ atoms.T``, see :func:`gram_matrix`.
     lengths : sequence of int
@@ -256,17 +257,12 @@ def encode(
     rule, tol
         As for :func:`omp`.
     n_threads : int, default=1
-        Number of threads.
-
-    Returns
-    -------
-    Pursuit
     """
     X, atoms, gram = (np.ascontiguousarray(array) for array in (X, atoms, gram))
     sizes = np.array(lengths, dtype=np.int64)
     longest = int(sizes.max())
     problem = _pose(X, gram, rule, tol)
-    # Few rows go the careful way at once; many pay for a copy that halves what each step reads.
+    # Few rows skip the screen. Many are worth a copy, which halves what each step reads.
     work = len(X) * longest * (longest + 64) / len(gram)
     screens, copies = work > SCREEN_PAYS, work > COPY_PAYS
     unit_gram = np.empty(gram.shape if copies else (0, 0), np.float32)
@@ -296,25 +292,13 @@ def encode(
 
 
 def gram_matrix(atoms: Array, n_threads: int = 1) -> Array:
-    """``atoms @ atoms.T``, exactly symmetric, with the same bits for any number of threads.
-
-    Parameters
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Dictionary.
-    n_threads : int, default=1
-        Number of threads.
-
-    Returns
-    -------
-    gram : ndarray of shape (n_atoms, n_atoms)
-    """
+    """``atoms @ atoms.T``, exactly symmetric, with the same bits for any number of threads."""
     n_atoms = atoms.shape[0]
     gram = np.empty((n_atoms, n_atoms), atoms.dtype)
 
     def fill(rows: slice) -> None:
         upper = block_product(atoms[rows], atoms[rows.start :].T)
-        # with some kernels of BLAS the two halves of a square differ in their last bits
+        # with some BLAS kernels the two halves of a square differ in their last bits
         own = np.triu(upper[:, : len(upper)])
         upper[:, : len(upper)] = own + np.triu(own, 1).T
         gram[rows, rows.start :] = upper
@@ -365,8 +349,8 @@ def _code(
     try:
         codes = by_scale(code, rows, unsafe_exponents(rows), atom_exponents)
     except ValueError:
-        # atoms passed with their Gram matrix are looked at only here, since a single query would
-        # notice the time to read them all once more
+        # atoms passed with their Gram matrix are checked only here: reading all of them would slow
+        # down a single query
         check_finite(dictionary, "atoms")
         raise
     return [in_dtype(matrix, asked) for matrix in codes]
@@ -376,12 +360,12 @@ def _code(
 
 
 class _Problem(NamedTuple):
-    """What all rows share. Atoms count as scaled to norm one, rows too."""
+    """The parts of the problem that all rows share; atoms and rows count as scaled to norm one."""
 
     gram: Array  # (n_atoms, n_atoms), as given
     inverse_norm: Array  # (n_atoms,), zero for zero atoms, float64
     forward: bool
-    tol: float  # negative: none
+    tol: float  # negative if there is none
     noise: float  # correlations up to this count as zero
     dependence: float  # projected squared norms up to this count as zero
     rounding: float  # of the entries of the Gram matrix
@@ -394,16 +378,16 @@ class _Factor(NamedTuple):
     inverse_diagonal: Array  # (longest,)
     target: Array  # (longest,), L^-1 c: coefficients of the row on the directions
     weights: Array  # (longest,), L^-1 gram[chosen, k] for the best atom so far
-    trial: Array  # (longest,), the same for the atom being looked at
+    trial: Array  # (longest,), the same for the atom being scored
     combination: Array  # (longest,), that atom's projection in terms of the chosen ones
 
 
 class _Screen(NamedTuple):
     """The screening side of a row, float32, padded to whole cache lines."""
 
-    gram: Array  # (n_atoms, n_atoms), of atoms of norm one; (0, 0): not copied
+    gram: Array  # (n_atoms, n_atoms), of atoms of norm one; (0, 0) if not copied
     directions: Array  # V, (longest + 8, width): room for the zero weights of a last, partial group
-    running: Array  # (CHUNK,), the direction in the making
+    running: Array  # (CHUNK,), the direction being computed
     correlation: Array  # (width,)
     norm: Array  # (width,), projected squared norm (forward) or 1; infinity for barred atoms
     score: Array  # (width,)
@@ -433,7 +417,7 @@ def _new_factor(longest: int) -> _Factor:
 
 def _new_screen(gram: Array, n_atoms: int, longest: int) -> _Screen:
     width = -(-n_atoms // LINE) * LINE
-    if width % 256 == 0:  # rows a whole number of pages apart would share their cache sets
+    if width % 256 == 0:  # rows that are whole pages apart would share cache sets
         width += LINE
     buffer = _aligned_zeros(longest + 8 + 3, width, np.float32)
     return _Screen(
@@ -450,7 +434,7 @@ def _new_screen(gram: Array, n_atoms: int, longest: int) -> _Screen:
 
 
 def _aligned_zeros(n_rows: int, n_columns: int, dtype: type) -> Array:
-    """Zeros that start on a cache line: the sums ran 3 to 50 % slower off it."""
+    """Zeros that start on a cache line: otherwise the sums ran 3 to 50 % slower."""
     flat: Array = np.zeros(n_rows * n_columns + LINE, dtype)
     offset = (-flat.ctypes.data % (4 * LINE)) // flat.itemsize
     return flat[offset : offset + n_rows * n_columns].reshape(n_rows, n_columns)
@@ -458,7 +442,7 @@ def _aligned_zeros(n_rows: int, n_columns: int, dtype: type) -> Array:
 
 @kernel(CONTRACTED)
 def _unit_gram(gram: Array, inverse_norm: Array, unit: Array) -> None:
-    """Fill ``unit``, float32, with the Gram matrix of atoms scaled to norm one, if it has room."""
+    """Fill ``unit`` (float32), unless empty, with the Gram matrix of atoms scaled to norm one."""
     for i in range(unit.shape[0]):
         for k in range(unit.shape[0]):
             unit[i, k] = gram[i, k] * inverse_norm[i] * inverse_norm[k]
@@ -477,10 +461,10 @@ def _pursue(
     count: Array,
     coefficients: Array,
 ) -> None:
-    """Choose the atoms of some rows, by number, one row after the other, and solve for them.
+    """Choose the atoms of the rows with these indices, one row at a time, and solve for them.
 
-    Fills ``order``, ``count`` and ``coefficients``; the count is -1 where the screen is not to be
-    trusted. One long function, since compiling a part of it by itself takes as long again.
+    Fills ``order``, ``count`` and ``coefficients``; the count is -1 where the screen cannot be
+    trusted. It is one long function, since compiling a part of it separately doubles the time.
     """
     gram, inverse_norm, forward, tol, noise, dependence, rounding = problem
     columns, inverse_diagonal, target, weights, trial, combination = factor
@@ -517,7 +501,7 @@ def _pursue(
             for start in range(0, width, CHUNK):
                 stop = min(start + CHUNK, width)
                 if chosen >= 0:
-                    # Make the direction of the atom chosen last.
+                    # Compute the direction of the atom chosen last.
                     filled = max(0, min(stop, n_atoms) - start)
                     if copied:
                         row = screen_gram[chosen, start : start + filled]
@@ -529,7 +513,7 @@ def _pursue(
                             running[k] = own[k] * inverse_norm[chosen] * scale[k]
                     for k in range(filled, CHUNK):
                         running[k] = 0
-                    # Groups of eight: the running sum is read and written once for eight products,
+                    # Groups of eight: the running sum is read and written once per eight products,
                     # and plain loops over columns vectorise. Weights past t are zero, so the last
                     # group may be partial.
                     for j in range(0, t - 1, 8):
@@ -559,7 +543,7 @@ def _pursue(
                         else:
                             for k in range(v0.shape[0]):
                                 running[k] -= w0 * v0[k] + w1 * v1[k] + w2 * v2[k] + w3 * v3[k]
-                # Take it out of correlations and norms.
+                # Remove it from correlations and norms.
                 own_correlation, own_norm = screen_correlation[start:stop], screen_norm[start:stop]
                 own_score, direction = (
                     score[start:stop],
@@ -669,10 +653,10 @@ def _pursue_carefully(
     count: Array,
     coefficients: Array,
 ) -> None:
-    """As `_pursue`, with V in float64 and no screen: every score is exact, by the same operations.
+    """Like `_pursue`, with V in float64 and no screen: all scores are exact.
 
-    The rows of ``exact`` are room for correlations, projected squared norms (0 for barred atoms)
-    and the directions V.
+    The rows of ``exact`` are work space for correlations, projected squared norms (0 for barred
+    atoms) and the directions V.
     """
     gram, inverse_norm, forward, tol, noise, dependence, rounding = problem
     columns, inverse_diagonal, target, _, trial, combination = factor
@@ -741,7 +725,7 @@ def _is_dependent(
     rounding: float,
     t: int,
 ) -> bool:
-    """Whether a small projected squared norm is no more than rounding.
+    """Whether a small projected squared norm is just rounding.
 
     ``weights`` are the atom's correlations with the t directions. Entries of the Gram matrix off
     by eps change the squared norm by up to eps (1 + sum |combination of the chosen atoms|)^2.

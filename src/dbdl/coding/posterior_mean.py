@@ -1,9 +1,10 @@
-"""The posterior mean of a code given its row, by Gibbs sampling with the atoms held.
+"""The posterior mean of a code given its row, by Gibbs sampling with fixed atoms.
 
 Usage and strengths are drawn as in the model (eqs. 9 and 10, with the strength integrated out of
-the usage), starting from the greedy code; the class of a new row is unknown, so the probability
-that it uses an atom is the mean over the classes. The draws after the first few are averaged. They
-are addressed by the row's content, not by its position: a single query equals its row in a batch.
+the usage), starting from the greedy code. The class of a new row is unknown, so the probability
+that it uses an atom is the mean over the classes. The first few draws are discarded and the rest
+averaged. Draws are addressed by the row's content, not by its position, so that a single query has
+the same code as in a batch.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
 from dbdl.draws import Site, two_normals, two_uniforms
 from dbdl.model.trust import AtLeastOne
 
-#: Part of the sweeps whose draws are not averaged: the chain leaves the greedy code behind.
+#: Fraction of the sweeps that are discarded, in which the chain moves away from the greedy code.
 BURN_IN = 0.2
 #: Rows sampled by one call of the kernel.
 ROWS = 32
-#: Probabilities this close to 0 or 1 are as good as 0 or 1.
+#: Probabilities are clipped this far from 0 and 1.
 SURE = 1e-12
 
 _USAGE, _STRENGTH = np.int64(Site.USAGE), np.int64(Site.STRENGTH)
@@ -37,7 +38,7 @@ _PLACE, _FIRST = np.int64(0), np.int64(0)
 
 @dataclass(frozen=True)
 class PosteriorMean(Coder):
-    """Mean of Gibbs draws of a code; of its entries the ``n_nonzero`` largest are kept.
+    """Mean of Gibbs draws of a code, of which the ``n_nonzero`` largest entries are kept.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ def sample_codes(
     n_nonzero: int,
     n_threads: int = 1,
 ) -> csr_matrix:
-    """Posterior means of the codes of rows (n_samples, n_features), from given codes on.
+    """Posterior means of the codes of rows (n_samples, n_features), starting from given codes.
 
     Returns
     -------
@@ -85,8 +86,8 @@ def sample_codes(
     prior = atoms.prior
     if prior is None:
         raise ValueError(
-            "these atoms have no prior for codes: the posterior mean needs a dictionary that "
-            "DBDLClassifier or BetaProcessDictionary learned. Use another coder."
+            "these atoms have no prior for codes: the posterior mean needs a dictionary learned by "
+            "DBDLClassifier or BetaProcessDictionary. Use another coder."
         )
     wide, dictionary = X.astype(np.float64), atoms.atoms.astype(np.float64)
     probability = prior.probability.clip(SURE, 1 - SURE)
@@ -111,7 +112,7 @@ def sample_codes(
 
 
 def _key_of(row: Floats) -> tuple[int, int]:
-    """Key of the draws of a row; adding zero makes one of its two signs."""
+    """Key of the draws of a row; adding zero turns -0.0 into 0.0."""
     digest = hashlib.blake2b((row + 0.0).tobytes(), digest_size=8).digest()
     low, high = np.frombuffer(digest, dtype="<u4")
     return int(low), int(high)
@@ -123,7 +124,7 @@ def _sample_row(
 ):
     """Add up draws of one row's code; ``match`` holds its inner products with the atoms.
 
-    ``match`` is kept less what the code explains, so that drawing an entry takes one number.
+    ``match`` is updated to exclude what the code explains: drawing an entry then reads one value.
     """
     n_atoms = len(match)
     for k in range(n_atoms):

@@ -1,4 +1,4 @@
-"""Shared parts of the model's estimators: rows, settings, journals, coding and decoding."""
+"""The base of the model's estimators: rows, settings, journals, coding and decoding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dbdl.learn.checkpoints import Choice, Identity
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import Member
-from dbdl.learn.online import OnlineState, begin, later_sweeps
+from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, needs_pilots
 from dbdl.learn.pilots import PILOT_SWEEPS, Candidates
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
@@ -43,7 +43,7 @@ from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 
-#: Packages whose frames stand between an estimator and its user.
+#: Packages with frames between the user's code and an estimator.
 INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
@@ -65,7 +65,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def warn_caller(message: str) -> None:
-    """Warn at the line of the user's that called an estimator, behind all decorators."""
+    """Warn at the user's line that called an estimator, outside all decorators."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in INNER_PACKAGES:
@@ -77,7 +77,7 @@ def warn_caller(message: str) -> None:
 class DictionaryEstimator(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator
 ):
-    """Base of the estimators: everything but what is learned from labels."""
+    """Base of the estimators: everything except labels."""
 
     _learned: ClassVar[tuple[str, ...]] = ("chains_", "online_", "_memory")
 
@@ -88,7 +88,7 @@ class DictionaryEstimator(
     _memory: FitMemory
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``model__noise_precision=1e4`` sets one of the model.
+        """Set parameters, such as ``model__noise_precision=1e4`` for the model.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class DictionaryEstimator(
         return super().set_params(**params)
 
     def _check_fitted(self, scope: Scope) -> None:
-        """Check the chains, and what is remembered to resume them."""
+        """Check the chains, and the states from which they may be resumed."""
         super()._check_fitted(scope)
         if (model := vars(self).get("model")) is not None:
             model._validate_params()
@@ -128,21 +128,21 @@ class DictionaryEstimator(
     # ------------------------------------------------------------------------------------- rows
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
-        """Rows as `RowEstimator` has them, or rows that are read in parts (to learn from)."""
+        """Validated rows; rows to learn from may also be read in parts."""
         lazy = lazy_rows(X, normalize=self.normalize) if reset else None
         return super()._rows(X, reset=reset) if lazy is None else self._note(lazy)
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Any, NDArray[Any]]:
-        """Rows to learn from, as `_rows`, and their labels."""
+        """Rows to learn from, like `_rows`, and their labels."""
         lazy = lazy_rows(X, normalize=self.normalize) if reset else None
         if lazy is None:
             return super()._labelled_rows(X, y, reset=reset)
         if y is None:
             raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
-                "the labels of the rows"
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
+                "the labels of the rows."
             )
         known = as_labels(y.compute() if is_dask(y) else y)  # type: ignore[union-attr]
         labels = column_or_1d(known, warn=True)
@@ -151,7 +151,7 @@ class DictionaryEstimator(
         return self._note(lazy), labels
 
     def _note(self, lazy: LazyRows) -> LazyRows:
-        """Take note of the features of rows that are read in parts."""
+        """Record the features of rows that are read in parts."""
         self.n_features_in_ = lazy.shape[1]
         self.__dict__.pop("feature_names_in_", None)
         if (names := getattr(lazy.reader, "columns", None)) is not None:
@@ -159,10 +159,10 @@ class DictionaryEstimator(
         return lazy
 
     def _check_not_all_zero(self, X: Any) -> None:
-        if isinstance(X, np.ndarray):  # rows that are read in parts: found out as they are read
+        if isinstance(X, np.ndarray):  # rows that are read in parts are checked later
             super()._check_not_all_zero(X)
 
-    # ------------------------------------------------------- the problem, the crew, the journal
+    # ------------------------------------------------------------ problem, crew and journal
 
     def _model_settings(self) -> dict[str, Any]:
         model = ModelSettings() if self.model is None else self.model
@@ -178,7 +178,7 @@ class DictionaryEstimator(
         n_chains: int = 1,
         seed: int | None = None,
     ) -> tuple[Problem, Crew]:
-        """The problem of learning from rows, and who works on it."""
+        """Return the problem of learning from rows, and the crew that solves it."""
         seed = self._seed() if seed is None else seed
         engine = make_engine(X, self.device)
         if engine is not None:
@@ -196,13 +196,13 @@ class DictionaryEstimator(
             lengths = [self._fixed_n_nonzero(n_features)]
             if isinstance(self.coder, Coder):
                 raise ValueError(
-                    f"n_nonzero={self.n_nonzero} with coder={self.coder!r}, which has a number of "
-                    "non-zeros of its own. Use n_nonzero='auto', or name a family of coders."
+                    f"n_nonzero={self.n_nonzero} with coder={self.coder!r}, which sets its own "
+                    "number of non-zeros. Use n_nonzero='auto', or name a family of coders."
                 )
         return candidates(self.coder, lengths, self._backend().device_kind)
 
     def _fixed_n_nonzero(self, n_features: int) -> int:
-        """Return ``n_nonzero`` or, with a warning, the number of features if that is less."""
+        """Return ``n_nonzero`` or, with a warning, the number of features if that is smaller."""
         if self.n_nonzero <= n_features:
             return int(self.n_nonzero)
         warn_caller(
@@ -215,7 +215,7 @@ class DictionaryEstimator(
     def _journal(
         self, problem: Problem, candidates: Candidates
     ) -> Iterator[tuple[Problem, Journal]]:
-        """Open the journal of a fit, and give the problem the seed of the fit that it resumes."""
+        """Open the journal of a fit; a resumed problem has the seed of the earlier fit."""
         progress = FitProgress(self, self.verbose)
         journal: Any = Journal(progress.tell)
         if self.checkpoint is not None or self.warm_start:
@@ -231,31 +231,31 @@ class DictionaryEstimator(
 
     @contextmanager
     def _journal_of_batch(
-        self, problem: Problem, candidates: Candidates, first: bool, pilots: bool = False
+        self, problem: Problem, candidates: Candidates, state: OnlineState, batch: Batch
     ) -> Iterator[Journal]:
-        """Open the journal of a batch, which only tells."""
+        """Open the journal of a batch, which only reports progress."""
         progress = FitProgress(self, self.verbose)
         self._compile(problem, candidates)
-        sweeps = int if first else later_sweeps
-        n_pilots = candidates.n_pilots(problem) if pilots else 0
+        sweeps = later_sweeps if state.chains else int
+        n_pilots = candidates.n_pilots(problem) if needs_pilots(state, batch) else 0
         pilot_sweeps = sweeps(min(self.n_sweeps, PILOT_SWEEPS))
         progress.begin(n_pilots, pilot_sweeps, problem.n_chains, sweeps(self.n_sweeps))
         yield Journal(progress.tell)
         progress.end()
 
     def _compile(self, problem: Problem, candidates: Candidates) -> None:
-        """Compile the kernels, and say so, when this is the first fit of such rows."""
+        """Compile the kernels, with a message, before the first fit on rows of this dtype."""
         X: Any = problem.X
         if not self.device.startswith("cuda"):
             compile_kernels(X.dtype, candidates.coders)
 
     def _open_journal(self, problem: Problem, progress: FitProgress) -> KeptJournal:
-        """Open a journal that keeps, with what earlier fits kept."""
+        """Open a journal that saves states, with those of earlier fits."""
         memory: FitMemory | None = getattr(self, "_memory", None) if self.warm_start else None
         if self.checkpoint is None and memory is None and hasattr(self, "chains_"):
             warn_caller(
-                "warm_start=True, but the fit before kept no states of its chains to resume from: "
-                "it had warm_start=False. Learning from the start."
+                "warm_start=True, but the last fit kept no states of its chains to resume from: it "
+                "had warm_start=False. Learning from the start."
             )
         model = {f"model__{name}": v for name, v in self._model_settings().items()}
         parameters = self.get_params(deep=False) | model | {"model": None}
@@ -273,25 +273,25 @@ class DictionaryEstimator(
         if journal.is_ahead:
             warn_caller(
                 f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
-                "already: they stay as they are. Use warm_start=False to start again."
+                "already and are not changed. Use warm_start=False to start again."
             )
         return journal
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        if isinstance(state.get("checkpoint"), os.PathLike):  # files of models hold words
+        if isinstance(state.get("checkpoint"), os.PathLike):  # files of models contain strings
             state = {**state, "checkpoint": os.fspath(state["checkpoint"])}
         return state
 
     def _earlier_batches(self) -> OnlineState:
-        """Return what is remembered of earlier batches, or the state before the first."""
+        """Return the memory of earlier batches, or the state before the first."""
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):
             warn_caller(
                 f"this {type(self).__name__} was fitted by fit, which keeps no sums of its rows: "
-                "partial_fit starts anew. Learn all rows by partial_fit; on one batch it does what "
-                "fit does."
+                "partial_fit starts anew. Use partial_fit for all rows; on one batch it does the "
+                "same as fit."
             )
         return begin(self._seed())
 
@@ -305,7 +305,7 @@ class DictionaryEstimator(
         memory: FitMemory | None = None,
         online: OnlineState | None = None,
     ) -> Self:
-        """Set all that is fitted, and what a later call may continue from."""
+        """Set the fitted attributes, and the states from which a later call may continue."""
         self.coder_ = choice.coder
         self._stack(members)
         for name, value in (("_memory", memory), ("online_", online)):
@@ -315,7 +315,7 @@ class DictionaryEstimator(
         return self
 
     def _stack(self, chains: list[Member]) -> None:
-        """Set the arrays that follow from the chains: theirs, stacked along the atom axis."""
+        """Set the arrays of all chains, stacked along the atom axis."""
         self.chains_ = chains
         self.atoms_ = np.concatenate([chain.atoms for chain in chains])
         self.components_ = self.atoms_
@@ -337,7 +337,7 @@ class DictionaryEstimator(
         Returns
         -------
         codes : csr_matrix of shape (n_samples, n_atoms)
-            At most ``coder_.n_nonzero`` non-zeros per chain in each row.
+            Each row has at most ``coder_.n_nonzero`` non-zeros per chain.
         """
         check_is_fitted(self)
         rows, backend = self._rows(X, reset=False), self._backend()
@@ -345,17 +345,17 @@ class DictionaryEstimator(
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> NDArray[np.floating[Any]]:
-        """Rows that codes stand for, averaged over the chains.
+        """Reconstruct rows from codes, averaged over the chains.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_atoms)
-            Codes as `transform` gives them.
+            Codes as returned by `transform`.
 
         Returns
         -------
         rows : ndarray of shape (n_samples, n_features)
-            Approximations of the rows (of unit norm where ``normalize`` is set).
+            Approximations of the rows, which have unit norm if ``normalize`` is set.
         """
         check_is_fitted(self)
         return decode(X, self.atoms_) / len(self.chains_)

@@ -1,7 +1,7 @@
 """Methods of an estimator on rows that are not in memory.
 
-A Dask collection gives a Dask array back, block by block and not before it is asked for; other
-rows that are read in parts are walked through.
+For a Dask collection they return a Dask array, computed lazily block by block. Other rows are read
+and processed in parts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_blocks(method: Method) -> Method:
-    """Let a method of rows alone take rows that are not in memory."""
+    """Let a method whose only argument is rows take rows that are not in memory."""
 
     @wraps(method)
     def wrapper(self: Any, X: Any) -> Any:
@@ -48,7 +48,7 @@ def by_blocks(method: Method) -> Method:
 
 
 def _lazily(model: Any, name: str, rows: Any) -> Any:
-    """Return a Dask array of what the method gives for each block of rows."""
+    """Return a Dask array of the method's results for each block of rows."""
     from dask.delayed import delayed
 
     one_row = np.ones((1, model.n_features_in_), dtype=rows.dtype)
@@ -69,7 +69,7 @@ def _lazily(model: Any, name: str, rows: Any) -> Any:
 
 
 def check_names(model: Any, columns: Sequence[str] | None) -> None:
-    """Refuse rows of a file whose columns are not those that the model was fitted on."""
+    """Refuse rows of a file whose columns differ from those of the training rows."""
     fitted = getattr(model, "feature_names_in_", None)
     if columns is None or fitted is None or list(columns) == list(fitted):
         return
@@ -77,14 +77,14 @@ def check_names(model: Any, columns: Sequence[str] | None) -> None:
     what = "their number differs" if first is None else f"{first[0]!r} is where {first[1]!r} was"
     raise ValueError(
         f"The columns of X are not those of the rows that {type(model).__name__} was fitted on: "
-        f"{what}. Give them in the same order."
+        f"{what}. Pass the same columns in the same order."
     )
 
 
 def _apply(block: Any, model: Any, method: str, empty: Any) -> Any:
-    """Apply a method to a block; one without rows gives ``empty``."""
+    """Apply a method to a block; a block without rows gives ``empty``."""
     if empty is not None and len(block) == 0:
         return empty
-    with warnings.catch_warnings():  # names were compared before the rows were cut into blocks
+    with warnings.catch_warnings():  # names were checked before the rows were cut into blocks
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return getattr(model, method)(np.asarray(block))

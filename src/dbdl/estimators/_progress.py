@@ -1,4 +1,4 @@
-"""Progress of a fit: scikit-learn's callbacks where it has them, and lines for ``verbose``."""
+"""Progress of a fit: scikit-learn's callbacks if it has them, and lines for ``verbose``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdl.sampler.run import SweepRecord
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # without it there is nothing to support
+except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stand-in for scikit-learn before 1.9."""
@@ -23,7 +23,7 @@ __all__ = ["CallbackSupportMixin", "FitProgress", "with_callbacks"]
 
 
 class _Progress:
-    """How far one chain is, and scikit-learn's task for it."""
+    """Progress of one chain, and scikit-learn's task for it."""
 
     def __init__(self, title: str, n_sweeps: int, task: Any) -> None:
         self.title, self.n_sweeps, self.task = title, n_sweeps, task
@@ -31,11 +31,10 @@ class _Progress:
 
 
 class FitProgress:
-    """Follows the sweeps of pilot chains and chains that may run side by side.
+    """Follows the sweeps of pilot chains and chains, which may run in parallel.
 
-    With scikit-learn 1.9 or later a fit is a task with one subtask for each pilot chain and each
-    chain, which has one for each sweep. The lock is there since callbacks need not expect two
-    threads.
+    With scikit-learn 1.9 or later a fit is a task with one subtask per pilot chain and per chain,
+    each with one subtask per sweep. The lock is needed because callbacks may not be thread-safe.
     """
 
     def __init__(self, estimator: Any, verbose: int) -> None:
@@ -45,7 +44,7 @@ class FitProgress:
         self._task: Any = None
 
     def begin(self, n_pilots: int, pilot_sweeps: int, n_chains: int, n_sweeps: int) -> None:
-        """Say how much there is to do."""
+        """Announce the chains and their numbers of sweeps."""
         parts = [("pilot", n, n_pilots, pilot_sweeps) for n in range(n_pilots)]
         parts += [("chain", n, n_chains, n_sweeps) for n in range(n_chains)]
         if hasattr(self._estimator, "_skl_callbacks"):
@@ -62,7 +61,7 @@ class FitProgress:
             self._chains[kind, number] = _Progress(title, sweeps, task)
 
     def tell(self, kind: str, number: int, record: SweepRecord) -> None:
-        """Take note of one sweep of a "pilot" or "chain"."""
+        """Report one sweep of a "pilot" or "chain"."""
         with self._lock:
             chain = self._chains[kind, number]
             chain.n_done += 1
@@ -89,6 +88,6 @@ class FitProgress:
             task.call_on_fit_task_end(estimator=estimator)
 
     def end(self) -> None:
-        """Close the task of the whole fit."""
+        """End the task of the whole fit."""
         if self._task is not None:
             self._task.call_on_fit_task_end(estimator=self._estimator)

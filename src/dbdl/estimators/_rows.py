@@ -1,4 +1,4 @@
-"""What every estimator of the package does with its rows, its labels and its scores."""
+"""The base of all estimators: validation of rows and labels, and predictions from scores."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from dbdl.model.state import Floats
 from dbdl.model.trust import Length, Positive, RecordError, Scope
 
 TOO_SMALL = (
-    "X has values of at most {largest:.2g} in absolute value, whose squares cannot be told from "
-    "zero. Scale X, or use normalize=True."
+    "X has values of at most {largest:.2g} in absolute value, whose squares underflow to zero. "
+    "Scale X, or use normalize=True."
 )
 
-#: Constraints of ``n_jobs``: threads, or -1 for all processors, as joblib has it.
+#: Constraints of ``n_jobs``: a number of threads, or -1 for all processors, as in joblib.
 N_JOBS: list[Any] = [
     None,
     Interval(Integral, 1, None, closed="left"),
@@ -51,7 +51,7 @@ class RowEstimator(CheckedEstimator):
     """
 
     def _check_fitted(self, scope: Scope) -> None:
-        """Check the number of features and their names, where they have names."""
+        """Check the number of features and their names, if they have names."""
         self._check_attributes(scope, "n_features_in_")
         names = vars(self).get("feature_names_in_")
         if names is not None and np.shape(names) != (scope.sizes["n_features"],):
@@ -64,13 +64,13 @@ class RowEstimator(CheckedEstimator):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
-        """Validated rows in the order of C, scaled to unit norm where asked for."""
+        """Validated rows in C order, scaled to unit norm if requested."""
         return self._scaled(validate_rows(self, X, reset=reset))
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Floats, NDArray[Any]]:
-        """Rows to learn from, as `_rows`, and their labels."""
+        """Rows to learn from, like `_rows`, and their labels."""
         rows, labels = validate_rows(self, X, as_labels(y), reset=reset)
         return self._scaled(rows), labels
 
@@ -86,9 +86,9 @@ class RowEstimator(CheckedEstimator):
 
 
 class ScoreClassifier(ClassifierMixin, RowEstimator):
-    """Classifier by the highest score; probabilities are a softmax over a fitted temperature.
+    """Classifier by the highest score, with probabilities by a softmax with fitted temperature.
 
-    Subclasses set ``classes_`` (through `_rows_and_classes`) and ``temperature_`` and have a
+    Subclasses set ``classes_`` (by `_rows_and_classes`) and ``temperature_``, and define
     `decision_function`.
     """
 
@@ -96,18 +96,18 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
     temperature_: Positive
 
     def _check_fitted(self, scope: Scope) -> None:
-        """Check the classes: each once, in order."""
+        """Check that classes are distinct and sorted."""
         self._check_attributes(scope, "classes_")
         try:
             in_order = np.array_equal(np.unique(self.classes_), self.classes_)
-        except TypeError:  # of labels that have no order
+        except TypeError:  # labels that have no order
             in_order = False
         if not in_order or not len(self.classes_):
             raise RecordError(f"classes_ are not distinct and in order: {self.classes_}")
         super()._check_fitted(scope)
 
     def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
-        """Rows to learn from and their class numbers; sets ``classes_``."""
+        """Rows to learn from and their class indices; sets ``classes_``."""
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
         self._check_not_all_zero(rows)
@@ -134,13 +134,13 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         """
         check_is_fitted(self)
         scores = self.decision_function(X)
-        # One class is all that partial_fit may know so far.
+        # After partial_fit there may be only one class so far.
         binary = scores.ndim == 1 and len(self.classes_) == 2
-        number = (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
-        return self.classes_[number]
+        index = (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
+        return self.classes_[index]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the part of the rows whose class is predicted.
+        """Return the fraction of rows whose class is predicted correctly.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
 
     @by_blocks
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities: softmax of the scores over a temperature fitted on held-out rows.
+        """Class probabilities: softmax of the scores with a temperature fitted on held-out rows.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
 
 
 def decode(codes: Any, atoms: Floats) -> Floats:
-    """Rows that codes {array-like, sparse matrix} (n_samples, n_atoms) stand for, named X."""
+    """Reconstruct rows from codes (n_samples, n_atoms), which messages call X."""
     codes = check_array(
         only_numbers(codes, "X"),
         accept_sparse="csr",
@@ -187,7 +187,7 @@ def decode(codes: Any, atoms: Floats) -> Floats:
     if codes.shape[1] != len(atoms):
         raise ValueError(
             f"X, the codes, has {codes.shape[1]} columns, but there are {len(atoms)} atoms; pass "
-            "what transform returned"
+            "codes as returned by transform"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         rows = codes @ atoms
@@ -195,6 +195,6 @@ def decode(codes: Any, atoms: Floats) -> Floats:
     if not np.isfinite(rows).all():
         raise ValueError(
             "X holds codes so large that their products with the atoms overflow. Expected codes as "
-            "transform gives them. Look for values that are out of proportion."
+            "returned by transform. Look for extreme values."
         )
     return rows

@@ -12,12 +12,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def whole_or_not_at_all(method: Method) -> Method:
-    """Undo what a method set on its estimator where it ends by an error or an interrupt.
+    """Restore an estimator if one of its methods ends with an error or an interrupt.
 
-    Attributes that are set, changed or removed are put back at once, and a ``random_state`` that
-    was drawn from is put back where it stood, so that the same call gives what it would have
-    given. Fitted values are never changed in place, which makes a list of the attributes enough.
-    To stand above scikit-learn's decorators, which have to undo their own first.
+    Attributes that were set, changed or removed are restored, and so is the state of a
+    ``random_state``, so that repeating the call gives the same result. Fitted values are never
+    changed in place, so a shallow copy of the attributes is enough. This decorator must be outside
+    scikit-learn's, which undo their own changes first.
     """
 
     @wraps(method)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,14 @@ from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.checkpoints import Choice
 from dbdl.learn.held_out import HeldOutChoice
 from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import choose_for_batch, in_order, learn_batch, needs_pilots, take_batch
+from dbdl.learn.online import (
+    OnlineState,
+    Published,
+    choose_for_batch,
+    in_order,
+    learn_batch,
+    take_batch,
+)
 from dbdl.learn.pilots import Candidates, choose
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
@@ -34,17 +40,17 @@ from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
 
-#: Weights of joint labels that are tried.
+#: Candidates for the weight of joint labels.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
-#: Kinds of label atoms that follow from sums over rows, so that a batch can add to them.
+#: Kinds of label atoms that are computed from sums over rows, to which a batch can add.
 ONLINE_CLASSIFIERS = ("ridge", "recoded")
 
 
 class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     r"""Discriminative Bayesian dictionary learning (DBDL).
 
-    Learns atoms :math:`\Phi`, and with which probability each class uses each atom, from the
-    model (paper, eq. 6)
+    Learns atoms :math:`\Phi`, and the probability that each class uses each atom, from the model
+    (paper, eq. 6)
 
     .. math::
         x_i = (z_i \odot s_i) \Phi + \epsilon_i, \quad
@@ -53,77 +59,75 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         \pi^c_k \sim \mathrm{Beta}(a_o/K, b_o (K-1)/K)
 
     with Gaussian atoms and noise and Gamma priors on the precisions, by Gibbs sampling. A new
-    row is coded over the atoms by matching pursuit or the lasso, and its code is classified
-    linearly.
+    row is coded over the atoms by matching pursuit or the lasso, and a linear classifier is applied
+    to its code.
 
-    The number of atoms is not inferred. It is that of the different training rows that a chain
-    draws at its start, about 0.78 for each training row at the defaults: copies are left out at
-    once, and the sweeps drop hardly any other atom.
+    The number of atoms is not inferred. It is the number of distinct training rows that a chain
+    draws at its start, by default about 0.78 per training row: copies are left out at once, and the
+    sweeps drop hardly any other atom.
 
     Parameters
     ----------
     n_sweeps : int, default=35
-        Gibbs sweeps of each chain.
+        Number of Gibbs sweeps per chain.
     n_chains : int, default=5
-        Chains, from different seeds. Each has its own dictionary; their scores are averaged.
+        Number of chains, with different seeds. Each has its own dictionary; their scores are
+        averaged.
     n_initial_atoms : int, default=None
-        Number of atoms at the start, drawn without replacement. None draws 1.5 per training row
-        with replacement (``initial_ratio`` of the model), at most 5000 in all.
+        Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
+        replacement (``initial_ratio`` of the model), at most 5000 in all.
     coder : str, Coder or list of these, default="auto"
         How a new row is coded. "forward" and "orthogonal" are matching pursuit, where the next atom
-        is the one that lowers the residual most once projected, or that of the textbook; the mean
-        of the codes along the greedy path, which shrinks the coefficients of the atoms chosen last,
-        is tried as well. "lasso" is the lasso's path, which ends before it has more than
-        ``n_nonzero`` atoms and shrinks all coefficients. "posterior mean" averages Gibbs draws of
-        the code. "auto" chooses among the first three on training rows that pilot chains never saw
-        (see ``held_out_``); on a GPU among the first two, since the lasso's path is followed on the
-        CPU. A coder of `dbdl.coding`, such as ``Forward(20)``, is used as it is; of a list, the
-        held-out rows choose.
+        is the one that lowers the residual most, or the one of the textbook rule. For both, the
+        mean of the codes along the greedy path, which shrinks the coefficients of the atoms chosen
+        last, is tried too. "lasso" follows the lasso's path until more than ``n_nonzero`` atoms
+        would join, which shrinks all coefficients. "posterior mean" averages Gibbs draws of the
+        code. "auto" chooses among the first three on training rows that pilot chains never saw (see
+        ``held_out_``), or on a GPU among the first two, since the lasso runs on the CPU. A coder of
+        `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the held-out rows
+        choose.
     n_nonzero : int or "auto", default="auto"
-        Non-zeros of the code of a new row. "auto" chooses it on the same held-out rows; an integer
-        fixes it.
+        Number of non-zeros in the code of a new row. "auto" chooses it on the same held-out rows.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
-        How the label atoms are found: ridge regression of the labels on the training codes of
-        the chain; ridge on training rows coded anew like new rows; by the same Bayesian model
-        with selection probabilities held (the paper); or together with the atoms, the labels
-        appended to the rows while sampling.
+        How the label atoms are found: by ridge regression of the labels on the training codes of
+        the chain ("ridge"); on training rows recoded like new rows ("recoded"); by the same
+        Bayesian model with fixed selection probabilities, as in the paper ("gibbs"); or together
+        with the atoms, with the labels appended to the rows while sampling ("joint").
     penalty : float, default=0.1
         Penalty of the ridge regression.
     label_weight : float or "auto", default="auto"
         Weight of the appended labels for ``classifier="joint"``; "auto" chooses it on held-out
         rows.
     calibrate : bool, default=True
-        Fit the temperature of `predict_proba` on held-out rows. Without it, and with nothing left
-        to choose, there are no pilot chains, and the temperature is 1.
+        Fit the temperature of `predict_proba` on held-out rows. Otherwise the temperature is 1, and
+        there are no pilot chains if there is nothing else to choose.
     model : ModelSettings, default=None
-        Priors, scan, start and end of the chains; ``model__noise_precision`` and the like are
-        parameters of a grid search. None stands for the defaults.
+        Priors, scan, start and end of the chains; a grid search can vary
+        ``model__noise_precision`` and the like. None means the defaults.
     forgetting : float, default=1.0
-        How much of what earlier batches taught counts at each new batch of `partial_fit`; 1
-        forgets nothing, 0.9 lets a row count 0.9 after one batch, 0.81 after two.
+        Weight of earlier batches at each new batch of `partial_fit`: 1 forgets nothing; with 0.9 a
+        row counts 0.9 after one batch and 0.81 after two.
     normalize : bool, default=True
         Scale rows to unit norm first. The default precisions make sense for unit rows only.
     device : str, default="cpu"
         Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
-        ``dbdl[gpu]``), "auto" for a GPU where there is one. "dask" sends the chains to the workers
-        of the current ``dask.distributed`` client (needs ``dbdl[dask]``), "dask:cuda" to their
-        GPUs.
+        ``dbdl[gpu]``), "auto" for a GPU if there is one. "dask" runs the chains on the workers of
+        the current ``dask.distributed`` client (needs ``dbdl[dask]``), "dask:cuda" on their GPUs.
     checkpoint : str or path-like, default=None
-        Folder in which the state of every chain is kept, made if need be. A `fit` with the same
-        data and parameters is resumed from there, after a kill at any moment too, and ends with the
-        same bits; where ``random_state`` is not a number it takes the seed of the fit before. The
-        folder stays after a fit: the next one returns its result at once. Other data or
-        parameters, damaged files and folders of something else are refused with a
-        `CheckpointError`, and so is a disk that is full, which leaves the last good checkpoint
-        in place.
+        Folder for the state of every chain, created if necessary. A `fit` with the same data and
+        parameters is resumed from there, even if the process was killed, and gives the same bits;
+        if ``random_state`` is not an integer, it takes the seed of the earlier fit. The folder
+        stays after a fit, and the next fit returns its result at once. Other data or parameters,
+        damaged files and foreign folders raise a `CheckpointError`, and so does a full disk, which
+        leaves the last good checkpoint in place.
     checkpoint_every : int, default=5
-        Sweeps of a chain between two checkpoints.
+        Number of sweeps of a chain between two checkpoints.
     warm_start : bool, default=False
-        Resume the last states of the fit before: on the same data and with the same parameters
-        but a larger ``n_sweeps``, the result is that of one fit with that many sweeps. The states,
-        mostly the codes of the training rows, are kept with the model meanwhile.
+        Resume the last states of the previous fit. With the same data and parameters but a larger
+        ``n_sweeps``, the result is that of one fit with that many sweeps. The states, mostly the
+        codes of the training rows, are saved with the model.
     n_jobs : int, default=None
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         1 prints a few lines per chain, 2 one line per sweep.
@@ -132,25 +136,25 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm; with several chains, theirs one below the other.
+        Atoms of unit norm; those of several chains are stacked.
     selection_probability_ : ndarray of shape (n_classes, n_atoms)
         Probability that a row of the class uses the atom (mean of eq. 11).
     label_atoms_ : ndarray of shape (n_atoms, n_classes), or (n_atoms, 1) for two classes
         ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
     n_atoms_ : int
-        Number of atoms over all chains: about that of the different rows drawn.
+        Number of atoms over all chains, about that of the distinct rows drawn.
     coder_ : Coder
         The coder in use, with its number of non-zeros.
     temperature_ : float
-        Of the softmax of `predict_proba`, fitted on held-out rows.
+        Temperature of the softmax of `predict_proba`, fitted on held-out rows.
     held_out_ : HeldOutChoice or None
-        How each coder did on the held-out rows; None if there were none.
+        Results of each coder on the held-out rows; None if there were none.
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
         Each chain's own atoms, probabilities, label atoms and trace.
     online_ : OnlineState
-        What `partial_fit` remembers of the rows it has seen; `fit` keeps none.
+        Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -237,31 +241,32 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         precision 1 and noise precision 1e6 at the start, both sampled (eqs. 12 and 13, the former
         over the strengths of used and unused atoms); atom precision m; a_o = b_o = half the
         smallest class, with K in the Beta prior the number of atoms left; usage drawn given
-        strengths (eq. 9); label atoms inferred by the model with selection probabilities held,
-        in 35 sweeps with precisions of their own that start at the same values; textbook
-        matching pursuit with 50 non-zeros, at the start too. (Its experiments name 1e9 as the
-        noise precision of Fifteen Scene, its discussion of UCF Sports: pass
+        strengths (eq. 9); label atoms inferred by the model with fixed selection probabilities,
+        in 35 sweeps with separate precisions that start at the same values; textbook matching
+        pursuit with 50 non-zeros, also for the initial codes. (The paper's experiments give 1e9 as
+        the noise precision of Fifteen Scene, its discussion as that of UCF Sports: pass
         ``model__noise_precision=1e9`` for either.)
 
-        What the text leaves open or cannot be done to the letter is resolved as follows.
+        Points that the paper leaves open, or that cannot be done literally, are resolved as
+        follows.
 
-        - Rows are scaled to unit norm: the precisions above mean nothing on another scale.
+        - Rows are scaled to unit norm: the precisions above are meaningless on another scale.
         - Atoms are drawn class by class, in proportion, so that no class starts empty; copies
-          that matching pursuit cannot choose are left out at once.
-        - Selection probabilities are drawn from the counts of the first codes before the first
-          sweep instead of starting at 0.5, which switches hundreds of unrelated entries on.
+          that matching pursuit cannot choose are left out.
+        - Initial selection probabilities are drawn from the counts of the initial codes instead of
+          being 0.5, which would switch hundreds of unrelated entries on.
         - An atom is dropped when no sample uses it: a draw of its probability is never exactly 0.
         - A class whose rows use no atom keeps its strength precision.
-        - The atoms published are the posterior mean, to which the mean of many draws tends
-          (``n_atom_draws`` asks for draws), scaled to unit norm; codes and label atoms follow.
+        - The published atoms are the posterior mean, which is the limit of the mean of many draws
+          (``n_atom_draws`` averages draws), scaled to unit norm; codes and label atoms follow.
         - `predict_proba` is a softmax with a temperature fitted on held-out rows.
 
         Parameters
         ----------
         n_nonzero : int, default=50
-            Non-zeros of the code of a new row.
+            Number of non-zeros in the code of a new row.
         **overrides
-            Any parameter of the class, or of its model after ``model__``.
+            Any parameter of the class, or of its model with the prefix ``model__``.
         """
         model = ModelSettings(
             scan="paper",
@@ -283,9 +288,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows in memory; or rows that are read in parts: what `dbdl.open_rows` returns, a large
-            memory map, a dataset of HDF5 or zarr, or a Dask array or data frame, whose rows stay
-            on the workers of the current client if there is one.
+            Rows in memory, or rows that are read in parts: the result of `dbdl.open_rows`, a large
+            memory map, an HDF5 or zarr dataset, or a Dask array or data frame, whose rows stay on
+            the workers of the current client if there is one.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
 
@@ -309,24 +314,23 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        The first batch is learned as `fit` does. With later ones each chain goes on for a quarter
-        of ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows it remembers sums,
-        whose size does not grow with the number of batches. Rows that the dictionary explains
-        badly become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
+        The first batch is learned as in `fit`. For each later one the chains continue for a quarter
+        of ``n_sweeps`` sweeps over the rows of the batch alone. Of earlier rows they remember sums,
+        whose size does not grow with the number of batches. Rows that the dictionary explains badly
+        become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
 
-        The coder and the temperature are chosen on the rows of the batch before they are learned,
-        or, where it brings new classes, on rows left out by pilot chains; what earlier
-        batches said counts half at each batch.
+        The coder and the temperature are chosen on the rows of the batch before they are learned.
+        If the batch has new classes, pilot chains hold out some of its rows instead. The results of
+        earlier batches count half at each batch.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Classes may be missing from a batch, and new ones may come with any batch.
+            A batch need not have rows of every class, and any batch may have new classes.
         classes : array-like of shape (n_classes,), default=None
-            Classes to know of from now on, whether or not the batch has rows of them; until
-            rows come, their scores are 0. Not needed: without it, classes are known once they
-            come.
+            Classes that later batches may have. Until they have rows, their scores are 0. Optional:
+            without it, classes are known from their first rows on.
 
         Returns
         -------
@@ -338,48 +342,35 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 f"{self.classifier!r}: label atoms of other kinds do not follow from sums over "
                 "earlier rows."
             )
-        before = self._earlier_batches()
-        first = not before.chains
-        rows, labels = self._labelled_rows(in_memory(X), y, reset=first)
+        state, published = self._earlier_batches(), None
+        if state.chains:
+            choice = Choice(self.coder_, self.temperature_, 1.0, self.held_out_)
+            published = Published(self.chains_, self.classes_, choice)
+        rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
         check_classification_targets(labels)
         self._check_not_all_zero(rows)
-        known = np.empty(0, labels.dtype) if first else self.classes_
+        known = np.empty(0, labels.dtype) if published is None else self.classes_
         all_classes = known_classes(known, labels, classes)
-        state, batch = take_batch(before, rows, labels)
-        data, known_labels = batch.data, len(before.labels)
-        problem, crew = self._problem(data.X, data.class_of_row, len(state.labels), state.seed)
-        if not first:
-            problem = replace(problem, n_chains=len(before.chains))
-        candidates = self._candidates(first)
-        pilots = needs_pilots(before, state, batch)
-        with self._journal_of_batch(problem, candidates, first, pilots) as journal:
-            if first:
-                choice = choose(problem, candidates, crew, journal)
-            else:
-                place = None
-                if known_labels == len(state.labels):
-                    place = np.searchsorted(self.classes_, state.labels)
-                choice = choose_for_batch(
-                    Choice(self.coder_, self.temperature_, 1.0, self.held_out_),
-                    self.chains_, state, batch, problem, candidates, place, self.forgetting, crew,
-                    journal,
-                )  # fmt: skip
+        state, batch = take_batch(state, rows, labels)
+        problem, crew = self._problem(batch.data.X, batch.data.class_of_row, state)
+        candidates = self._candidates(first=published is None)
+        with self._journal_of_batch(problem, candidates, state, batch) as journal:
+            choice = choose_for_batch(
+                published, state, batch, problem, candidates, self.forgetting, crew, journal
+            )
             state, members = learn_batch(
                 state, batch, problem, choice.coder, self.forgetting, crew, journal
             )
         self.classes_ = all_classes
-        place, priors = np.searchsorted(all_classes, state.labels), state.chains[0].priors
-        never = priors.beta_a / (priors.beta_a + priors.beta_b)
-        members = [in_order(m, place, len(all_classes), never) for m in members]
-        return self._publish(members, choice, online=state)
+        return self._publish(in_order(members, state, all_classes), choice, online=state)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
-        """Set all that is fitted."""
+        """Set the fitted attributes."""
         self.temperature_, self.held_out_ = choice.temperature, choice.held_out
         return super()._publish(members, choice, **remembered)
 
     def _stack(self, chains: list[Member]) -> None:
-        """Set the arrays that follow from the chains."""
+        """Set the arrays of all chains."""
         super()._stack(chains)
         self.selection_probability_ = np.hstack([m.selection_probability for m in chains])
         label_atoms = np.concatenate([m.label_atoms for m in chains]) / len(chains)
@@ -389,7 +380,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.trace_ = Trace.stack([m.trace for m in chains])
 
     def _check_fitted(self, scope: Scope) -> None:
-        """Check all that the chains need to score rows."""
+        """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
         self._check_attributes(scope.inner(), "temperature_", "held_out_")
@@ -397,28 +388,27 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             raise RecordError("online_ has labels that are not among classes_")
 
     def _problem(
-        self,
-        X: Any,
-        class_of_row: NDArray[np.int64],
-        n_classes: int | None = None,
-        seed: int | None = None,
+        self, X: Any, class_of_row: NDArray[np.int64], state: OnlineState | None = None
     ) -> tuple[Problem, Crew]:
-        """The problem of learning from labelled rows, and who works on it."""
+        """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
-        n_classes = len(self.classes_) if n_classes is None else n_classes
         labels = LabelSettings(kind, self.penalty)
-        problem, crew = self._pose(X, class_of_row, n_classes, labels, self.n_chains, seed)
+        n_classes, n_chains = len(self.classes_ if state is None else state.labels), self.n_chains
+        if state is not None and state.chains:
+            n_chains = len(state.chains)
+        seed = None if state is None else state.seed
+        problem, crew = self._pose(X, class_of_row, n_classes, labels, n_chains, seed)
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
-                "live on a cluster use 'ridge' or 'gibbs'"
+                "are on a cluster use 'ridge' or 'gibbs'"
             )
         return problem, crew
 
     def _candidates(self, first: bool = True) -> Candidates:
-        """Return what held-out rows may choose from."""
+        """Return the candidates among which held-out rows choose."""
         coders = self._coders(self.n_features_in_)
-        if not first and self.classifier == "recoded":  # label atoms are for one coder
+        if not first and self.classifier == "recoded":  # label atoms belong to one coder
             coders = [self.coder_]
         weights: tuple[float, ...] = (1.0,)
         if self.classifier == "joint":
@@ -438,21 +428,21 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, positive scores speak for ``classes_[1]``.
+            With two classes, positive scores mean ``classes_[1]``.
         """
         scores = self.transform(X) @ self.label_atoms_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
 
 def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
-    """Classes known after a batch, sorted: those before, those named, and those that came."""
+    """Sorted classes after a batch: those of earlier batches, of ``y`` and of ``classes``."""
     parts = [known, np.unique(y)]
     if classes is not None:
         named = np.unique(column_or_1d(as_labels(classes, "classes")))
         if not len(known) and not np.isin(parts[1], named).all():
             raise ValueError(
                 f"y has classes {parts[1][~np.isin(parts[1], named)]} that classes does not name: "
-                f"{named}. Name all of them, or pass no classes: new ones may come at any time."
+                f"{named}. Name all of them, or leave classes out: any batch may have new ones."
             )
         parts.append(named)
     parts = [part for part in parts if len(part)]

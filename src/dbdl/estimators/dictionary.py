@@ -30,8 +30,8 @@ from dbdl.rows.lazy import in_memory
 class BetaProcessDictionary(DictionaryEstimator):
     r"""Beta-process dictionary learning (Paisley and Carin, 2009; Zhou et al., 2009).
 
-    The unsupervised ancestor of `DBDLClassifier`: the same model with one class, so one
-    probability for each atom,
+    The unsupervised ancestor of `DBDLClassifier`: the same model with one class, and so one
+    probability per atom,
 
     .. math::
         x_i = (z_i \odot s_i) \Phi + \epsilon_i, \quad
@@ -41,18 +41,18 @@ class BetaProcessDictionary(DictionaryEstimator):
     Parameters
     ----------
     n_sweeps : int, default=35
-        Gibbs sweeps.
+        Number of Gibbs sweeps.
     n_initial_atoms : int, default=None
-        Number of atoms at the start, drawn without replacement. None draws 1.5 per training row
-        with replacement (``initial_ratio`` of the model), at most 5000 in all.
+        Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
+        replacement (``initial_ratio`` of the model), at most 5000 in all.
     coder : str or Coder, default="forward"
         How a row is coded: a family of coders, or a coder; see `DBDLClassifier`.
     n_nonzero : int or "auto", default="auto"
-        Non-zeros of the code of a new row; "auto" takes the number of atoms that a training row
-        uses at the end of the chain, on average.
+        Number of non-zeros in the code of a new row; "auto" takes the mean number of atoms that a
+        training row uses at the end of the chain.
     model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
 random_state, verbose
-        As for `DBDLClassifier`; the "smallest class" of ``usage_a`` and ``usage_b`` is all rows.
+        As for `DBDLClassifier`; all rows are the "smallest class" of ``usage_a`` and ``usage_b``.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ random_state, verbose
     trace_ : Trace
         Records of every sweep; each field has shape (n_sweeps,).
     online_ : OnlineState
-        What `partial_fit` remembers of the rows it has seen; `fit` keeps none.
+        Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -153,8 +153,8 @@ random_state, verbose
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        The first batch is learned as `fit` does. With later ones the chain goes on for a quarter
-        of ``n_sweeps`` sweeps over the rows of the batch alone: of earlier rows it remembers sums.
+        The first batch is learned as in `fit`. For each later one the chain continues for a quarter
+        of ``n_sweeps`` sweeps over the rows of the batch alone. Of earlier rows it remembers sums.
         Rows that the dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all
         (5000 if None).
 
@@ -168,14 +168,13 @@ random_state, verbose
         -------
         self : BetaProcessDictionary
         """
-        before = self._earlier_batches()
-        first = not before.chains
-        rows = self._rows(in_memory(X), reset=first)
+        state = self._earlier_batches()
+        rows = self._rows(in_memory(X), reset=not state.chains)
         self._check_not_all_zero(rows)
-        state, batch = take_batch(before, rows, np.zeros(len(rows), dtype=np.int64))
+        state, batch = take_batch(state, rows, np.zeros(len(rows), dtype=np.int64))
         problem, crew = self._problem(batch.data.X, state.seed)
         candidates = self._candidates()
-        with self._journal_of_batch(problem, candidates, first) as journal:
+        with self._journal_of_batch(problem, candidates, state, batch) as journal:
             choice = choose(problem, candidates, crew, journal)
             state, members = learn_batch(
                 state, batch, problem, choice.coder, self.forgetting, crew, journal
@@ -183,7 +182,7 @@ random_state, verbose
         return self._publish(members, choice, online=state)
 
     def _problem(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
-        """The problem of learning from rows without labels, and who works on it."""
+        """Return the problem of learning from rows without labels, and the crew that solves it."""
         one_class = np.zeros(X.shape[0], dtype=np.int64)
         return self._pose(X, one_class, 1, LabelSettings("none"), seed=seed)
 
@@ -197,14 +196,14 @@ random_state, verbose
         super()._check_fitted(scope)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
-        """Set all that is fitted; the chain decides the number of non-zeros, unless it is given."""
+        """Set the fitted attributes; the chain decides the number of non-zeros unless given."""
         if self.n_nonzero == "auto" and not isinstance(self.coder, Coder):
             used = max(1, round(float(members[0].trace.mean_nonzero[-1])))
             choice = replace(choice, coder=replace(choice.coder, n_nonzero=used))
         return super()._publish(members, choice, **remembered)
 
     def _stack(self, chains: list[Member]) -> None:
-        """Set the arrays that follow from the chain."""
+        """Set the arrays of the chain."""
         super()._stack(chains)
         self.selection_probability_ = chains[0].selection_probability[0]
         self.trace_ = chains[0].trace

@@ -1,4 +1,4 @@
-"""A chain from labelled rows to a dictionary."""
+"""Learning one chain: from labelled rows to a dictionary."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dbdl.sampler.posterior import Dictionary, publish
 from dbdl.sampler.run import SILENT, Chain, ChainJournal, run
 from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
 
-#: Atoms a chain starts with at most when their number follows from the number of rows.
+#: Most initial atoms of a chain if their number follows from the number of rows.
 MOST_INITIAL_ATOMS = 5000
 
 
 @dataclass(repr=False, kw_only=True)
 class ChainSettings(ModelSettings):
-    """Everything that decides a chain but its data and its key: the model, its length and size."""
+    """All settings of a chain: the model, the number of sweeps and of initial atoms."""
 
     n_sweeps: int = 35
     n_initial_atoms: int | None = None
 
     @property
     def options(self) -> Options:
-        """How a step is done."""
+        """Options of a step."""
         return Options(
             scan=self.scan,
             sample_noise=self.sample_noise,
@@ -41,13 +41,13 @@ class ChainSettings(ModelSettings):
         )
 
     def n_start(self, n_rows: int) -> int:
-        """Return the number of atoms drawn at the start: K of the Beta process."""
+        """Return the number of initial atoms, K of the Beta process."""
         if self.n_initial_atoms is not None:
             return max(self.n_initial_atoms, 2)
         return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
 
     def draw_start(self, key: Key, data: Data, n_atoms: int, sweep: int = 0) -> NDArray[np.int64]:
-        """Draw the rows that are offered as atoms before a sweep."""
+        """Draw the rows that are candidates for new atoms before a sweep."""
         draw = rows_with_replacement if self.n_initial_atoms is None else rows_without_replacement
         return draw(key, data, n_atoms, sweep)
 
@@ -57,7 +57,7 @@ class ChainSettings(ModelSettings):
         return IsotropicPrior(precision)
 
     def priors(self, data: Data) -> Priors:
-        """Priors for given data: where nothing is set they follow the paper's section 5."""
+        """Priors for given data, by default those of the paper's section 5."""
         half_smallest_class = float(data.n_rows.min()) / 2
         return Priors(
             usage_a=half_smallest_class if self.usage_a is None else self.usage_a,
@@ -73,24 +73,12 @@ class ChainSettings(ModelSettings):
 
 @dataclass(frozen=True)
 class LearnedChain:
-    """A chain at its end.
-
-    Attributes
-    ----------
-    dictionary : Dictionary
-        Published atoms and selection probabilities.
-    chain : Chain
-        Last state, priors and trace.
-    data : Data
-        The rows it was learned from.
-    n_initial_atoms : int
-        Atoms drawn at the start, copies included.
-    """
+    """A finished chain, its published dictionary, and the rows it was learned from."""
 
     dictionary: Dictionary
     chain: Chain
     data: Data
-    n_initial_atoms: int
+    n_initial_atoms: int  # including copies
 
 
 def learn_chain(
@@ -103,7 +91,7 @@ def learn_chain(
 ) -> LearnedChain:
     """Run one chain on rows (n_samples, n_features) and publish its dictionary.
 
-    A chain that the journal resumes ends with the bits of a chain that was never stopped.
+    A chain that the journal resumes has the same bits as an uninterrupted one.
     """
     data = backend.place(X, class_of_row)
     rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
@@ -127,7 +115,7 @@ def end_chain(
     backend: Backend,
     n_initial_atoms: int,
 ) -> LearnedChain:
-    """Publish the dictionary of a chain at its end."""
+    """Publish the dictionary of a finished chain."""
     dictionary = publish(key, chain.state, data, chain.priors, backend, settings.n_atom_draws)
     return LearnedChain(dictionary, chain, data, n_initial_atoms)
 
@@ -135,11 +123,11 @@ def end_chain(
 def _start(
     key: Key, data: Data, rows: NDArray[np.int64], settings: ChainSettings, backend: Backend
 ) -> tuple[State, Priors]:
-    """State before the first sweep: some of the rows as atoms."""
+    """State before the first sweep, with some of the rows as atoms."""
     priors = settings.priors(data)
     if not settings.keep_copies:
-        # Matching pursuit never chooses a copy once its twin is chosen, so copies would be
-        # dropped before the first sweep: they are left out at once.
+        # Matching pursuit never chooses two copies of an atom, so all but one would be dropped
+        # before the first sweep anyway.
         rows = np.unique(rows)
     state, sums = init(
         key,

@@ -1,9 +1,9 @@
-"""The files of a fit: its identity, the choice of the held-out rows, and the chains' last states.
+"""The files of a fit: its identity, the choice on held-out rows, and the chains' last states.
 
-A folder of checkpoints holds ``fit.npz``, with the identity of the fit and the choice of the
-held-out rows, one ``chain-000.npz`` per chain, with its last snapshot and, at its end, the
-published member, and one ``pilot-000.npz`` per pilot chain until the choice is made. Every file is
-written whole or not at all, so a process may be killed at any moment.
+A folder of checkpoints contains ``fit.npz``, with the identity of the fit and the choice on the
+held-out rows; one ``chain-000.npz`` per chain, with its last snapshot and, once it has ended, the
+published member; and one ``pilot-000.npz`` per pilot chain until the choice is made. Every file is
+written completely or not at all, so a process may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from dbdl.sampler.run import Snapshot
 if TYPE_CHECKING:
     from dbdl.learn.members import Member
 
-#: Parameters of an estimator that leave its result alone; ``random_state`` gives the seed.
+#: Parameters of an estimator that do not change its result; ``random_state`` gives the seed.
 NOT_DECIDING = frozenset(
     {"n_jobs", "verbose", "random_state", "checkpoint", "checkpoint_every", "warm_start"}
 )
 FIT_FILE = "fit.npz"
-#: Seconds after which an unfinished file is taken for that of a process that was killed.
+#: Seconds after which an unfinished file is assumed to belong to a killed process.
 STALE_SECONDS = 600
 WHAT_TO_DO = "Use another path for checkpoint, or remove the folder to start again."
 
 
 @dataclass(frozen=True)
 class Choice(Record):
-    """The choice of the held-out rows, which decides how chains are used.
+    """The choice made on held-out rows.
 
     Attributes
     ----------
     coder : Coder
     temperature : float
-        Of the softmax of the scores.
+        Temperature of the softmax of the scores.
     label_weight : float
-        Weight of the labels, where they are learned jointly with the atoms.
+        Weight of labels that are learned jointly with the atoms.
     held_out : HeldOutChoice or None
-        How every coder did; None where no row could be held out.
+        Results of every coder; None if no row could be held out.
     """
 
     coder: Coder
@@ -76,29 +76,25 @@ class Choice(Record):
     def of(
         cls, coders: Sequence[Coder], held_out: HeldOutChoice | None, label_weight: float = 1.0
     ) -> Choice:
-        """Take the best coder or, without held-out rows, the one with the fewest non-zeros."""
+        """Choose the best coder or, without held-out rows, the one with the fewest non-zeros."""
         if held_out is None:
             fewest = min(coders, key=lambda coder: coder.n_nonzero)
             return cls(fewest, 1.0, label_weight, None)
         return cls(held_out.coder, 1.0 / held_out.sharpness, label_weight, held_out)
 
     def loss(self) -> float:
-        """Log-loss of the held-out rows; infinite where there were none."""
+        """Log-loss on the held-out rows; infinite if there are none."""
         held_out = self.held_out
         return np.inf if held_out is None else float(held_out.log_loss[held_out.best])
 
 
-# --------------------------------------------------------------------------- what decides a result
+# ------------------------------------------------------------------------------------- identity
 
 
 def fingerprint(X: Any, class_of_row: NDArray[np.int64]) -> str:
-    """Digest of rows and their class numbers.
+    """Digest of rows (n_samples, n_features) and their class indices (n_samples,).
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Anything whose slices are arrays: rows need not be in memory all at once.
-    class_of_row : ndarray of shape (n_samples,)
+    Slices of X must be arrays; the rows need not be in memory all at once.
     """
     blocks = block_slices(len(class_of_row), SUM_ROWS)
     classes = [class_of_row[rows] for rows in blocks]
@@ -110,7 +106,7 @@ def fingerprint(X: Any, class_of_row: NDArray[np.int64]) -> str:
 
 
 def block_fingerprint(rows: NDArray[Any], class_of_row: NDArray[np.int64]) -> bytes:
-    """Digest of one block of `dbdl.model.statistics.SUM_ROWS` rows, wherever it lives."""
+    """Digest of one block of `dbdl.model.statistics.SUM_ROWS` rows."""
     rows = np.ascontiguousarray(rows)
     total = hashlib.blake2b(f"{rows.dtype.str} {rows.shape}".encode(), digest_size=32)
     total.update(rows.data)
@@ -119,28 +115,17 @@ def block_fingerprint(rows: NDArray[Any], class_of_row: NDArray[np.int64]) -> by
 
 
 def join_fingerprints(blocks: Iterable[bytes]) -> str:
-    """Digest of all rows from those of their blocks, in order."""
+    """Digest of all rows from the digests of their blocks, in order."""
     return hashlib.blake2b(b"".join(blocks), digest_size=32).hexdigest()
 
 
 @dataclass(frozen=True)
 class Identity(Record):
-    """All that decides the result of a fit.
+    """Everything that determines the result of a fit."""
 
-    Attributes
-    ----------
-    estimator : str
-        Name of its class.
-    parameters : dict
-        By name, only those that decide the result.
-    data : str
-        `fingerprint` of rows and class numbers.
-    seed : int
-    """
-
-    estimator: str
-    parameters: dict[str, Any]
-    data: str
+    estimator: str  # name of its class
+    parameters: dict[str, Any]  # those that change the result
+    data: str  # `fingerprint` of rows and class indices
     seed: Count
 
     @classmethod
@@ -151,7 +136,7 @@ class Identity(Record):
         return cls(estimator, plain, fingerprint(problem.X, problem.class_of_row), problem.seed)
 
     def faults(self) -> Iterator[str]:
-        """Say where a parameter is missing that decides whether chains may be resumed."""
+        """Report a missing number of sweeps, which decides whether chains may be resumed."""
         if type(self.parameters.get("n_sweeps")) is not int:
             yield f"n_sweeps is {self.parameters.get('n_sweeps')!r}, expected a whole number"
 
@@ -161,19 +146,19 @@ class Identity(Record):
         return int(self.parameters["n_sweeps"])
 
     def key(self) -> str:
-        """Digest of all but the number of sweeps, which may grow: a name for the chains."""
+        """Digest that names the chains; the number of sweeps is left out, since it may grow."""
         own = {name: _as_float(value) for name, value in self.parameters.items()}
         own["n_sweeps"] = None
         text = json.dumps([self.estimator, own, self.data, self.seed], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def with_sweeps(self, n_sweeps: int) -> Identity:
-        """Return the identity of a fit that differs by its number of sweeps alone."""
+        """Return the identity of the same fit with another number of sweeps."""
         return replace(self, parameters={**self.parameters, "n_sweeps": n_sweeps})
 
 
 def _as_float(value: Any) -> Any:
-    """Return whole numbers as floats: 1000 and 1e3 are one setting."""
+    """Return whole numbers as floats: 1000 and 1e3 are the same setting."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -182,11 +167,11 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Coder):
         return [value.name, vars(value)]
-    raise TypeError(f"{value!r} is neither a number nor a word: a fit with it cannot be kept")
+    raise TypeError(f"{value!r} is neither a number nor a string: a fit with it cannot be saved")
 
 
 def differences(old: Identity, new: Identity) -> list[str]:
-    """Say in which ways two fits differ, as parts of a sentence."""
+    """Say how two fits differ, as parts of a sentence."""
     if old.estimator != new.estimator:
         return [f"it is of a {old.estimator}, not of a {new.estimator}"]
     names = sorted(set(old.parameters) | set(new.parameters))
@@ -207,7 +192,7 @@ def differences(old: Identity, new: Identity) -> list[str]:
 
 @dataclass(frozen=True)
 class KeptChain:
-    """A chain's last snapshot and, at its end, the published member."""
+    """A chain's last snapshot and, once it has ended, the published member."""
 
     snapshot: Snapshot
     member: Member | None = None
@@ -219,12 +204,12 @@ class CheckpointFolder:
     Parameters
     ----------
     path : str or path-like
-        Made where it is absent.
+        Created if it does not exist.
 
     Raises
     ------
     CheckpointError
-        Where the folder cannot be made, or holds something else.
+        If the folder cannot be created, or contains something else.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -245,7 +230,7 @@ class CheckpointFolder:
         if foreign and FIT_FILE not in names:
             raise CheckpointError(
                 f"{self.path} is not a folder of checkpoints: it holds {min(foreign)} and no "
-                f"{FIT_FILE}. Use another path for checkpoint, one that is empty or not there yet."
+                f"{FIT_FILE}. Use an empty folder for checkpoint, or a path that does not exist."
             )
 
     def file(self, name: str) -> Path:
@@ -253,7 +238,7 @@ class CheckpointFolder:
         return self.path / f"{name}.npz"
 
     def read_fit(self) -> tuple[Identity, Choice | None] | None:
-        """Return the fit's identity and choice; None if nothing is there yet."""
+        """Return the fit's identity and choice, or None if there is no file yet."""
         path = self.path / FIT_FILE
         if not path.exists():
             return None
@@ -267,7 +252,7 @@ class CheckpointFolder:
         return identity, choice
 
     def write_fit(self, identity: Identity, choice: Choice | None) -> None:
-        """Write the fit's identity and choice; once it is made, pilot chains are not needed."""
+        """Write the fit's identity and choice; with a choice, files of pilot chains are removed."""
         arrays: dict[str, NDArray[Any]] = {}
         words = None
         if choice is not None:
@@ -283,13 +268,13 @@ class CheckpointFolder:
                 pilot.unlink(missing_ok=True)
 
     def check_chains(self) -> None:
-        """Refuse damaged files of chains at once, not when their turn comes."""
+        """Refuse damaged files of chains before any work is done."""
         for path in sorted(self.path.glob("*-*.npz")):
             with _what_to_do():
                 check_archive(path)
 
     def read_chain(self, name: str, key: str, snapshots: Scope, members: Scope) -> KeptChain | None:
-        """Return what is kept of a chain of the fit with this key; None if nothing is."""
+        """Return the saved chain of the fit with this key, or None if there is none."""
         from dbdl.learn.members import Member
 
         path = self.file(name)
@@ -305,7 +290,7 @@ class CheckpointFolder:
         return KeptChain(snapshot, member)
 
     def write_chain(self, name: str, key: str, kept: KeptChain) -> None:
-        """Write the last snapshot of a chain and, at its end, the published member."""
+        """Write the last snapshot of a chain and, once it has ended, the published member."""
         about = {"kind": "chain", "fit": key, "name": name, "ended": kept.member is not None}
         arrays = to_arrays(kept.snapshot, "snapshot.")
         if kept.member is not None:
@@ -355,13 +340,13 @@ def _coder_from(name: str, settings: Mapping[str, Any]) -> Coder:
 
 @contextmanager
 def _not_as_written(path: Path) -> Iterator[None]:
-    """Say which file holds something else than what is written there."""
+    """Name the file whose contents are not those that dbdl writes."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         fault = f"it has no {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
-            f"{path} is damaged, or something else than dbdl wrote it: {fault}. {WHAT_TO_DO}"
+            f"{path} is damaged or was not written by dbdl: {fault}. {WHAT_TO_DO}"
         ) from error
 
 

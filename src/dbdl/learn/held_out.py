@@ -1,4 +1,4 @@
-"""Folds of rows that are held out, the choice among coders by their scores, and calibration."""
+"""Folds of held-out rows, the choice of a coder by its scores, and calibration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Classes = NDArray[np.int64]
 
 
 class Fold(NamedTuple):
-    """Row numbers to learn from and row numbers left out."""
+    """Indices of the rows to learn from and of the rows held out."""
 
     learn: NDArray[np.int64]
     held_out: NDArray[np.int64]
@@ -30,9 +30,9 @@ class Fold(NamedTuple):
 def stratified_folds(
     key: Key, class_of_row: Classes, n_folds: int, most_rows: int
 ) -> Iterator[Fold]:
-    """Cut rows into folds class by class; a row alone in its class is never left out.
+    """Cut rows into folds class by class; the only row of a class is never held out.
 
-    Of more than ``most_rows`` rows, a part in proportion takes part.
+    If there are more than ``most_rows`` rows, a stratified sample of them is used.
     """
     rank = np.empty(len(class_of_row), dtype=np.int64)
     draw = uniforms(key, Site.FOLD, np.arange(len(class_of_row)), 0)
@@ -65,7 +65,7 @@ def log_loss(scores: Scores, class_of_row: Classes, sharpness: float) -> float:
 
 
 def _below_largest(scores: Scores) -> Scores:
-    """Scores less the largest of their row: no exponential of these overflows."""
+    """Scores minus the largest of their row, so that exponentials do not overflow."""
     below: Scores = scores - scores.max(axis=1, keepdims=True)
     return below
 
@@ -78,8 +78,8 @@ def _mean_log_sum(below: Scores, sharpness: float) -> float:
 def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
     """Inverse temperature of the softmax with the least log-loss.
 
-    The labels are smoothed as if one row more had been seen with a label at random: rows that
-    are all classified right would otherwise ask for an infinite sharpness.
+    The labels are smoothed as if one more row with a random label had been seen. Otherwise the
+    sharpness would be infinite if all rows are classified correctly.
     """
     smoothing = 1.0 / (len(scores) + 1.0)
     spread = float(scores.std()) or 1.0
@@ -112,7 +112,7 @@ class HeldOutChoice(Record):
     accuracy, log_loss : ndarray of shape (n_coders,)
         On the held-out rows; the log-loss after fitting the sharpness.
     best : int
-        Number of the chosen coder: the one with the least log-loss.
+        Index of the chosen coder, which has the least log-loss.
     sharpness : float
         Inverse temperature for the chosen coder.
     n_rows : int
@@ -130,7 +130,7 @@ class HeldOutChoice(Record):
     every_sharpness: Annotated[NDArray[np.float64], reals("n_coders", least=0)]
 
     def faults(self) -> Iterator[str]:
-        """Say where the best coder is not one of them."""
+        """Report an index of the best coder that is out of range."""
         if self.best >= len(self.coders):
             yield f"best is {self.best}, but there are {len(self.coders)} coders"
 
@@ -143,7 +143,7 @@ class HeldOutChoice(Record):
 def choose_coder(
     coders: Sequence[Coder], scores: list[Scores], class_of_row: Classes
 ) -> HeldOutChoice:
-    """Choose among coders by the log-loss of held-out scores, one array each."""
+    """Choose among coders by the log-loss of held-out scores, one array per coder."""
     sharpness = [fit_sharpness(s, class_of_row) for s in scores]
     losses = np.array(
         [log_loss(s, class_of_row, b) for s, b in zip(scores, sharpness, strict=True)]

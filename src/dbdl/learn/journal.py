@@ -1,7 +1,7 @@
 """The journal of a fit: progress, checkpoints, warm start.
 
-`Journal` itself keeps nothing and resumes nothing, so nobody has to ask whether there is one.
-`KeptJournal` keeps the chains' last states, in memory or in a folder of checkpoints.
+The base class `Journal` saves and resumes nothing, so that callers need not ask whether there is a
+journal. `KeptJournal` saves the chains' last states, in memory or in a folder of checkpoints.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from dbdl.sampler.run import Chain, ChainJournal, Snapshot, SweepRecord
 if TYPE_CHECKING:
     from dbdl.learn.members import Member
 
-#: Is told of every sweep: "pilot" or "chain", its number, and the record.
+#: Receives every sweep: "pilot" or "chain", its number, and the record.
 Follow = Callable[[str, int, SweepRecord], None]
 
 
 class MemberJournal(ChainJournal):
-    """Follows one chain of an ensemble; this one keeps nothing.
+    """Follows one chain of an ensemble; the base class saves nothing.
 
     Attributes
     ----------
     member : Member or None
-        The published chain, if it had ended before.
+        The published chain, if an earlier fit finished it.
     """
 
     member: Member | None = None
@@ -53,7 +53,7 @@ class MemberJournal(ChainJournal):
         self._follow(record)
 
     def finish(self, chain: Chain, backend: Backend, member: Member) -> None:
-        """Take note of the end of the chain."""
+        """Save the finished chain."""
 
 
 def _tell_nobody(kind: str, number: int, record: SweepRecord) -> None:
@@ -61,12 +61,12 @@ def _tell_nobody(kind: str, number: int, record: SweepRecord) -> None:
 
 
 class Journal:
-    """Follows a fit. This one passes sweeps on, keeps nothing and resumes nothing.
+    """Follows a fit. The base class passes sweeps on, and saves and resumes nothing.
 
     Attributes
     ----------
     choice : Choice or None
-        What the held-out rows of an earlier fit chose, if it is still valid.
+        The choice of an earlier fit, if it is still valid.
     is_ahead : bool
         Whether an earlier fit had more sweeps than this one asks for.
     """
@@ -78,23 +78,23 @@ class Journal:
         self.follow = follow
 
     def keep_choice(self, choice: Choice) -> None:
-        """Keep the choice of the held-out rows."""
+        """Save the choice made on held-out rows."""
 
     def chain(self, number: int) -> MemberJournal:
         """Return the journal of one chain."""
         return MemberJournal(partial(self.follow, "chain", number))
 
     def pilot(self, number: int, n_rows: int) -> MemberJournal:
-        """Return the journal of one pilot chain on so many rows."""
+        """Return the journal of one pilot chain, which learns from ``n_rows`` rows."""
         return MemberJournal(partial(self.follow, "pilot", number))
 
     def memory(self) -> FitMemory | None:
-        """Return what a later fit may be resumed from."""
+        """Return the states from which a later fit may be resumed."""
         return None
 
 
 def snapshot_scope(problem: Problem, n_rows: int | None = None) -> Scope:
-    """Return the sizes and the dtype that snapshots of a fit have: of all rows, or of so many."""
+    """Return the sizes and the dtype of a fit's snapshots, for all rows or for ``n_rows``."""
     X: Any = problem.X
     n_appended = problem.n_classes if problem.labels.kind == "joint" else 0
     sizes = {
@@ -106,7 +106,7 @@ def snapshot_scope(problem: Problem, n_rows: int | None = None) -> Scope:
 
 
 def member_scope(problem: Problem) -> Scope:
-    """Return the sizes and the dtype that published chains of a fit have."""
+    """Return the sizes and the dtype of a fit's published chains."""
     X: Any = problem.X
     n_labels = 0 if problem.labels.kind == "none" else problem.n_classes
     sizes = {"n_features": X.shape[1], "n_classes": problem.n_classes, "n_labels": n_labels}
@@ -115,7 +115,7 @@ def member_scope(problem: Problem) -> Scope:
 
 @dataclass(frozen=True)
 class FitMemory(Record):
-    """What a fit with ``warm_start`` remembers of itself: the chains' last states."""
+    """The chains' last states, which a fit with ``warm_start`` saves with the model."""
 
     identity: Identity
     choice: Choice | None
@@ -123,21 +123,21 @@ class FitMemory(Record):
 
 
 class KeptJournal(Journal):
-    """A journal that keeps what resuming a fit needs, and knows what an earlier fit kept.
+    """A journal that saves what is needed to resume a fit, and resumes an earlier one.
 
     Parameters
     ----------
     problem : Problem
     identity : Identity
-        Its seed is that of the earlier fit where there is one.
+        With the seed of the earlier fit if there is one.
     follow : callable
-        Is told of every sweep.
+        Receives every sweep.
     choice : Choice or None
     folder : CheckpointFolder or None
     snapshots : dict of int to Snapshot
-        Last ones of the chains.
+        Last snapshot of each chain.
     in_memory : bool
-        Whether to keep snapshots there.
+        Whether to save snapshots in memory.
     every : int
         Sweeps between the checkpoints of a chain.
     """
@@ -160,19 +160,19 @@ class KeptJournal(Journal):
         self.is_ahead = any(s.sweep > identity.n_sweeps for s in snapshots.values())
 
     def keep_choice(self, choice: Choice) -> None:
-        """Keep the choice of the held-out rows."""
+        """Save the choice made on held-out rows."""
         self.choice = choice
         if self.folder is not None:
             self.folder.write_fit(self.identity, choice)
 
     def chain(self, number: int) -> MemberJournal:
-        """Return the journal of one chain, with what is kept of it."""
+        """Return the journal of one chain, with its saved state."""
         follow, snapshot = partial(self.follow, "chain", number), self.snapshots.get(number)
         own = _KeptChainJournal(self, f"chain-{number:03d}", follow, number, snapshot)
         kept = own.read(None)
         if kept is not None and (snapshot is None or snapshot.sweep <= kept.snapshot.sweep):
             own.remember(kept.snapshot)
-            # A member of fewer sweeps was published before the fit was asked for more.
+            # A member with fewer sweeps comes from an earlier fit that asked for fewer.
             if kept.member is not None and kept.snapshot.sweep == self.identity.n_sweeps:
                 own.member = kept.member
                 for record in kept.member.trace.records():
@@ -180,7 +180,7 @@ class KeptJournal(Journal):
         return own
 
     def pilot(self, number: int, n_rows: int) -> MemberJournal:
-        """Return the journal of a pilot chain on so many rows, with what is kept of it."""
+        """Return the journal of a pilot chain on ``n_rows`` rows, with its saved state."""
         follow = partial(self.follow, "pilot", number)
         own = _KeptChainJournal(self, f"pilot-{number:03d}", follow, None, None)
         if (kept := own.read(n_rows)) is not None:
@@ -188,7 +188,7 @@ class KeptJournal(Journal):
         return own
 
     def memory(self) -> FitMemory | None:
-        """Return what to remember once every chain is at its end."""
+        """Return the snapshots of all chains, once they have ended."""
         if not self.in_memory:
             return None
         ordered = tuple(self.snapshots[number] for number in sorted(self.snapshots))
@@ -196,7 +196,7 @@ class KeptJournal(Journal):
 
 
 class _KeptChainJournal(MemberJournal):
-    """Keeps one chain in the folder and, if it has a number, in the memory of its fit's journal."""
+    """Saves one chain in the folder and, if it has a number, in the memory of its fit's journal."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _KeptChainJournal(MemberJournal):
         self._fit, self._name, self._number, self.resumed = fit, name, number, resumed
 
     def read(self, n_rows: int | None) -> KeptChain | None:
-        """Return what the folder has of the chain, which learns from all rows or from so many."""
+        """Return the chain saved in the folder; it learns from all rows or from ``n_rows``."""
         fit = self._fit
         if fit.folder is None:
             return None
@@ -218,23 +218,23 @@ class _KeptChainJournal(MemberJournal):
         kept = fit.folder.read_chain(self._name, fit.identity.key(), *scopes)
         if kept is not None and kept.snapshot.sweep > fit.identity.n_sweeps:
             raise CheckpointError(
-                f"{fit.folder.file(self._name)} is of {kept.snapshot.sweep} sweeps, more than the "
-                f"{fit.identity.n_sweeps} of the fit. {WHAT_TO_DO}"
+                f"{fit.folder.file(self._name)} has {kept.snapshot.sweep} sweeps, more than the "
+                f"{fit.identity.n_sweeps} of this fit. {WHAT_TO_DO}"
             )
         return kept
 
     def remember(self, snapshot: Snapshot) -> None:
-        """Resume from a snapshot, and keep it in memory where that is asked for."""
+        """Resume from a snapshot, and save it in memory if requested."""
         self.resumed = snapshot
         if self._fit.in_memory and self._number is not None:
             self._fit.snapshots[self._number] = snapshot
 
     def is_due(self, sweep: int) -> bool:
-        """Whether the folder should have a checkpoint after this sweep."""
+        """Whether a checkpoint should be written after this sweep."""
         return self._fit.folder is not None and sweep % self._fit.every == 0
 
     def keep(self, chain: Chain, backend: Backend, member: Member | None = None) -> None:
-        """Keep a snapshot of the chain and, at its end, the published member."""
+        """Save a snapshot of the chain and, once it has ended, the published member."""
         snapshot = Snapshot.take(chain, backend)
         self.remember(snapshot)
         if self._fit.folder is not None:
@@ -242,7 +242,7 @@ class _KeptChainJournal(MemberJournal):
             self._fit.folder.write_chain(self._name, self._fit.identity.key(), kept)
 
     def finish(self, chain: Chain, backend: Backend, member: Member) -> None:
-        """Keep the last snapshot of the chain, and the published member."""
+        """Save the last snapshot of the chain, and the published member."""
         self.keep(chain, backend, member)
 
 
@@ -258,41 +258,41 @@ def open_journal(
     warm_start: bool,
     pilot_sweeps: int,
 ) -> KeptJournal:
-    """Return the journal of a fit, with what earlier fits kept.
+    """Return the journal of a fit, with the states that earlier fits saved.
 
     Parameters
     ----------
     problem : Problem
     identity : Identity
-        Of the fit to come.
+        Identity of the new fit.
     follow : callable
-        Is told of every sweep.
+        Receives every sweep.
     seed_given : bool
-        False takes the seed of an earlier fit in place of the one in ``identity``.
+        False replaces the seed in ``identity`` by that of an earlier fit.
     memory : FitMemory or None
-        Of an earlier fit.
+        Memory of an earlier fit.
     path : str, path-like or None
         Folder of checkpoints.
     every : int
         Sweeps between the checkpoints of a chain.
     warm_start : bool
-        Whether to resume a fit that had fewer sweeps, and to keep snapshots in memory.
+        Whether to resume a fit with fewer sweeps, and to save snapshots in memory.
     pilot_sweeps : int
-        Sweeps of pilot chains at most.
+        Most sweeps of a pilot chain.
 
     Raises
     ------
     ValueError
-        Where the memory is of other data or parameters; a `CheckpointError` where the folder is,
-        or its files are damaged.
+        If the memory belongs to other data or parameters. `CheckpointError` if the folder does, or
+        if its files are damaged.
     """
 
     def same_pilots(old: Identity) -> bool:
-        """Whether pilot chains have as many sweeps, and so choose the same."""
+        """Whether pilot chains have the same number of sweeps, and so make the same choice."""
         return min(old.n_sweeps, pilot_sweeps) == min(identity.n_sweeps, pilot_sweeps)
 
     def may_grow(old: Identity) -> bool:
-        """Whether chains may be resumed: not where they depend on what pilot chains choose."""
+        """Whether chains may be resumed: not if they depend on another choice of pilot chains."""
         chooses = old.parameters.get("classifier") == "joint"
         chooses = chooses and old.parameters.get("label_weight") == "auto"
         return old.n_sweeps <= identity.n_sweeps and (same_pilots(old) or not chooses)
@@ -323,7 +323,7 @@ def open_journal(
             known = old.with_sweeps(identity.n_sweeps) if grown else old
             if found := differences(known, identity):
                 raise CheckpointError(
-                    f"{folder.path} is of another fit: {'; '.join(found)}. {WHAT_TO_DO}"
+                    f"{folder.path} belongs to another fit: {'; '.join(found)}. {WHAT_TO_DO}"
                 )
             folder.check_chains()
             if same_pilots(old):
@@ -335,12 +335,12 @@ def open_journal(
 
 
 def _check_memory(memory: FitMemory, problem: Problem) -> None:
-    """Refuse snapshots that do not fit the data: a model may come from a file."""
+    """Refuse snapshots that do not fit the data; the model may come from a file."""
     try:
         for number, snapshot in enumerate(memory.snapshots):
             check(Snapshot, snapshot, f"snapshot {number}", snapshot_scope(problem))
     except RecordError as error:
         raise ValueError(
-            "warm_start=True resumes from the states that the model remembers, but these do not "
+            "warm_start=True resumes from the states saved with the model, but these do not "
             f"fit the data: {error}. Use warm_start=False to start again."
         ) from error

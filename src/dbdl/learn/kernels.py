@@ -1,9 +1,9 @@
-"""Compile every kernel of a fit before its first sweep, once for each type of rows, and say so.
+"""Compile all kernels before the first sweep of a fit, once per dtype of rows, with a message.
 
-A kernel is compiled for a type of numbers when it is first called. Left to itself, that happens
-here and there during a fit, and again in a later fit whose data take another way: atoms that
-hardly meet, rows that the screen of matching pursuit does not trust. So a chain on a few rows
-calls all of them first. Where they are in the cache it takes a hundredth of a second.
+A kernel is compiled for a dtype when it is first called. That would happen at various times during
+a fit, and again in a later fit that takes other branches: atoms that hardly meet, rows for which
+the screen of matching pursuit is not trusted. A chain on a few rows therefore calls all kernels
+first. If they are in the cache, this takes a hundredth of a second.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ready: set[tuple[str, type[Coder]]] = set()
 
 
 def compile_kernels(dtype: np.dtype[Any], coders: Iterable[Coder]) -> None:
-    """Compile what a fit on the CPU calls, unless this process has it.
+    """Compile the kernels of a fit on the CPU, unless this process has done so before.
 
     Parameters
     ----------
     dtype : dtype
-        Of the rows: float32 or float64.
+        Dtype of the rows, float32 or float64.
     coders : iterable of Coder
-        Those that may be chosen.
+        Coders that may be chosen.
     """
     families = {Forward, *map(type, coders)}
     if all((dtype.name, family) in _ready for family in families):
@@ -52,7 +52,7 @@ def _call_all(dtype: np.dtype[Any], families: Iterable[type[Coder]]) -> None:
     atoms, births = X[:N_ATOMS].copy(), np.arange(N_ATOMS)
     for precision in (np.eye(N_ATOMS), np.ones((N_ATOMS, N_ATOMS)) + np.eye(N_ATOMS)):
         posterior = AtomPosterior(precision, np.ones(atoms.shape))
-        backend.draw_atoms(key, 1, posterior, atoms, births)  # hardly any meet, and all do
+        backend.draw_atoms(key, 1, posterior, atoms, births)  # first no two atoms meet, then all do
     prior = CodePrior(np.full(N_ATOMS, 0.5), np.ones(N_ATOMS), 1.0)
     for family in families:
         family(2).encode(X, PreparedAtoms(atoms, prior), backend)

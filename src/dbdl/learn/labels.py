@@ -20,7 +20,7 @@ from dbdl.sampler.run import run
 
 Classes = NDArray[np.int64]
 
-#: Part of the norm of an atom over features and labels that the features have to have at least.
+#: Least norm of the features of an atom, as a fraction of its norm over features and labels.
 LEAST_FEATURES = 1e-100
 
 
@@ -36,21 +36,7 @@ def ridge_label_atoms(
     penalty: float,
     backend: Backend | None = None,
 ) -> NDArray[np.float64]:
-    """Ridge regression of the labels on the codes (eq. 15).
-
-    Parameters
-    ----------
-    codes : csr_matrix of shape (n_samples, n_atoms)
-    class_of_row : ndarray of shape (n_samples,)
-    n_classes : int
-    penalty : float
-    backend : Backend, optional
-        Where to solve.
-
-    Returns
-    -------
-    label_atoms : ndarray of shape (n_atoms, n_classes)
-    """
+    """Ridge regression of the labels on codes (eq. 15): label atoms (n_atoms, n_classes)."""
     solve = ridge if backend is None else backend.ridge
     return solve(codes, one_hot(class_of_row, n_classes), penalty)
 
@@ -58,11 +44,12 @@ def ridge_label_atoms(
 def gibbs_label_atoms(
     key: Key, learned: LearnedChain, settings: ChainSettings, penalty: float, backend: Backend
 ) -> NDArray[np.float64]:
-    """Infer label atoms by the model itself, selection probabilities held (section 4.3).
+    """Infer label atoms by the model itself, with fixed selection probabilities (section 4.3).
 
-    The labels take the place of the data, H = codes W + noise, with precisions of their own that
-    start where the dictionary's did; W starts at the ridge solution, the codes at those of the
-    dictionary. Returns label atoms (n_atoms, n_classes) for the published codes.
+    The labels take the place of the data, H = codes W + noise. Their precisions are separate and
+    have the same initial values as those of the dictionary. W starts at the ridge solution, and the
+    codes at those of the dictionary. Returns label atoms (n_atoms, n_classes) for the published
+    codes.
     """
     last, data, dtype = learned.chain.state, learned.data, learned.dictionary.atoms.dtype
     labels = backend.labels(data)
@@ -75,11 +62,11 @@ def gibbs_label_atoms(
         noise_precision=np.full(data.n_classes, settings.noise_precision),
         births=last.parameters.births,
     )
-    # The paper's lambda_k is the number of features: of the labels there are n_classes.
+    # The paper's lambda_k is the number of features, which for labels is n_classes.
     priors = replace(learned.chain.priors, atoms=IsotropicPrior(float(data.n_classes)))
     chain = run(
         key,
-        State(parameters, last.codes, last.sweep + settings.n_atom_draws),  # draws not used yet
+        State(parameters, last.codes, last.sweep + settings.n_atom_draws),  # skips used draws
         labels,
         priors,
         replace(settings.options, sample_selection=False),
@@ -94,7 +81,7 @@ def gibbs_label_atoms(
 
 
 def append_labels(X: Floats, class_of_row: Classes, n_classes: int, weight: float) -> Floats:
-    """Append sqrt(weight) times the label rows to the rows: (n_samples, n_features + n_classes)."""
+    """Append sqrt(weight) times the labels to the rows: (n_samples, n_features + n_classes)."""
     labels = np.sqrt(weight) * one_hot(class_of_row, n_classes)
     return np.hstack([X, labels.astype(X.dtype)])
 
@@ -102,10 +89,10 @@ def append_labels(X: Floats, class_of_row: Classes, n_classes: int, weight: floa
 def split_labels(
     dictionary: Dictionary, n_features: int, weight: float
 ) -> tuple[Dictionary, NDArray[np.float64]]:
-    """Undo `append_labels` on what was learned: atoms of unit norm, and their label atoms."""
+    """Split a dictionary of `append_labels` rows into atoms of unit norm and label atoms."""
     features, labels = dictionary.atoms[:, :n_features], dictionary.atoms[:, n_features:]
     norm = np.linalg.norm(features.astype(np.float64), axis=1)
-    # labels alone: no row will choose it, and it is not published
+    # an atom of labels alone becomes zero and is not published
     features = np.where(norm[:, np.newaxis] > LEAST_FEATURES, features, 0.0)
     norm[norm <= LEAST_FEATURES] = 1.0
     atoms = unit_rows(features).astype(dictionary.atoms.dtype)

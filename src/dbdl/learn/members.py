@@ -38,9 +38,9 @@ class Member(Record):
     label_atoms : ndarray of shape (n_atoms, n_classes), or (n_atoms, 0) without labels
     trace : Trace
     n_initial_atoms : int
-        Atoms drawn at the start, copies included.
+        Number of atoms drawn at the start, including copies.
     code_prior : CodePrior
-        Of the code of a new row.
+        Prior of the code of a new row.
     """
 
     atoms: Atoms
@@ -52,7 +52,7 @@ class Member(Record):
 
     @cached_property
     def prepared(self) -> PreparedAtoms:
-        """The atoms with what coders need of them, found once for all queries."""
+        """The atoms with their Gram matrices, computed once for all queries."""
         return PreparedAtoms(self.atoms, self.code_prior)
 
     def encode(self, X: Floats, coder: Coder, backend: Backend) -> csr_matrix:
@@ -63,10 +63,10 @@ class Member(Record):
 def score_rows(
     X: Floats, members: Sequence[Member], coders: Sequence[Coder], backend: Backend
 ) -> list[NDArray[np.float64]]:
-    """Scores (n_samples, n_classes) of rows by each coder: the mean over members."""
+    """Scores (n_samples, n_classes) of rows by each coder, averaged over members."""
     scores = [np.zeros((len(X), members[0].label_atoms.shape[1])) for _ in coders]
     for member in members:
-        # Not `member.prepared`: a model whose batch is interrupted is left as it was, caches too.
+        # Not `member.prepared`: an interrupted batch must not even change the model's caches.
         atoms = PreparedAtoms(member.atoms, member.code_prior)
         codes = encode_each(X, atoms, coders, backend)
         for total, part in zip(scores, codes, strict=True):
@@ -75,7 +75,7 @@ def score_rows(
 
 
 def learn_members(problem: Problem, choice: Choice, crew: Crew, journal: Journal) -> list[Member]:
-    """Learn the chains, which differ by their seeds, side by side; some may be resumed."""
+    """Learn the chains, which differ by their seeds, in parallel; some may be resumed."""
     problem = problem.with_label_weight(choice.label_weight)
     work = partial(learn_member, problem, choice.coder, journal)
     return crew.map(work, range(problem.n_chains))
@@ -84,7 +84,7 @@ def learn_members(problem: Problem, choice: Choice, crew: Crew, journal: Journal
 def learn_member(
     problem: Problem, coder: Coder, journal: Journal, number: int, backend: Backend
 ) -> Member:
-    """Learn one chain and its label atoms, unless the journal has them already."""
+    """Learn one chain and its label atoms, unless the journal already has them."""
     own = journal.chain(number)
     if own.member is not None:
         return own.member
@@ -97,9 +97,9 @@ def learn_member(
 def publish_member(
     learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64]
 ) -> Member:
-    """Put together what is published of a chain, without atoms that are zero: they code nothing.
+    """Publish a chain without its zero atoms, which code nothing.
 
-    Those are atoms that no row used in the end, kept since a chain has to have some.
+    These are atoms that no row used at the end, kept because a chain needs at least two.
     """
     some = dictionary.atoms.any(axis=1)
     prior = code_prior(learned, dictionary)
@@ -114,9 +114,10 @@ def publish_member(
 
 
 def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
-    """The model's distribution of codes over the published atoms, classes by their frequency.
+    """The model's distribution of codes over the published atoms, averaged over classes.
 
-    A coefficient of a published atom is a strength times the norm that the atom had.
+    Classes are weighted by their frequency. A coefficient of a published atom is a strength times
+    the norm that the atom had.
     """
     now, n_rows = learned.chain.state.parameters, learned.data.n_rows
     share = n_rows / n_rows.sum()
@@ -130,7 +131,7 @@ def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
 
 @dataclass(frozen=True)
 class LabelledChain:
-    """A chain with all that is needed to find its label atoms for any coder."""
+    """A chain with everything needed to compute its label atoms for any coder."""
 
     key: Key
     problem: Problem
@@ -141,11 +142,11 @@ class LabelledChain:
 
     @cached_property
     def prepared(self) -> PreparedAtoms:
-        """The atoms with what coders need of them."""
+        """The atoms with their Gram matrices."""
         return PreparedAtoms(self.dictionary.atoms, code_prior(self.chain, self.dictionary))
 
     def label_atoms(self, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
-        """Label atoms for each coder; they depend on it only where rows are coded anew."""
+        """Label atoms for each coder; they depend on it only if rows are recoded."""
         labels = self.problem.labels
         if labels.kind == "recoded":
             return self._recoded(coders)

@@ -1,19 +1,19 @@
 """Learning batch by batch: the posterior after a batch is the prior of the next.
 
-What a chain remembers of the rows it has seen are sums that add up: of the codes for the atoms (a
-joint precision and natural mean), usage counts a class, squared strengths and residuals, and the
-products of codes and labels. Their size depends on the numbers of atoms and classes alone, and so
-does the cost of a batch. Codes of earlier rows are held; so are the precisions that weigh them.
+A chain remembers sums over the rows it has seen: of the codes for the atoms (a joint precision and
+natural mean), usage counts per class, squared strengths and residuals, and the products of codes
+and labels. Their size depends only on the numbers of atoms and classes, so the cost of a batch does
+not grow with the rows seen. Codes of earlier rows, and the precisions that weight them, are fixed.
 
-Rows of a batch that the dictionary explains badly become new atoms, and atoms that no row uses, or
-that all rows together hardly inform, are dropped.
+Rows of a batch that the dictionary explains badly become new atoms. Atoms that no row uses, or that
+all rows together hardly inform, are dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from dbdl.learn.pilots import (
     PILOT_ROWS,
     Candidates,
     Pilot,
+    choose,
     pilot_settings,
     pilots_of,
     score_left_out_rows,
@@ -53,45 +54,45 @@ from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, run
 
-#: A row is explained badly where matching pursuit over the present atoms leaves more of its
-#: squared norm than this. Chosen on training rows left out: docs/online.md.
+#: A row is explained badly if matching pursuit over the present atoms leaves more than this
+#: fraction of its squared norm. Chosen on held-out training rows: docs/online.md.
 BADLY_EXPLAINED = 0.01
-#: Part of ``n_sweeps`` that a batch after the first is swept, but `LEAST_SWEEPS` at least. Old
-#: atoms take part in the sweeps of every batch. With all of ``n_sweeps`` in each they are taken
-#: apart: rows of Extended YaleB use 15 atoms instead of 9, and a fifth of the atoms is dropped.
+#: Fraction of ``n_sweeps`` for batches after the first, but at least `LEAST_SWEEPS`. Every batch
+#: draws the old atoms again. With ``n_sweeps`` sweeps in each batch they would fall apart: rows of
+#: Extended YaleB use 15 atoms instead of 9, and a fifth of the atoms is dropped.
 LATER_SWEEPS = 0.25
 LEAST_SWEEPS = 3
-#: Part of the most atoms that new ones may replace in a batch once there are so many.
+#: Once a chain has the most atoms it may have, the fraction that a batch may replace.
 TURNOVER = 0.1
-#: What earlier batches said of the coders counts so much after a batch.
+#: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
-#: Rows that can be numbered.
+#: Most rows that can be indexed.
 MOST_ROWS = 2**53
-#: New rows that have to be scored at least to choose a coder again.
+#: Fewest new rows on which a coder is chosen again.
 LEAST_SCORED = 20
 
 
 @dataclass(frozen=True)
 class OnlineChain(Record):
-    """What a chain remembers.
+    """The memory of one chain.
 
     Attributes
     ----------
     parameters : Parameters
         Last draws, on the host.
     sweep : int
-        Numbers of sweeps used so far.
+        Number of the last sweep.
     priors : Priors
-        For the next batch: the atoms' joint posterior, and the sums over all rows seen.
+        Priors of the next batch: the atoms' joint posterior, and the sums over all rows seen.
     label_sums : AtomSums or None
         codes.T @ codes (n_atoms, n_atoms) and codes.T @ labels (n_atoms, n_classes) over all
-        rows seen; None where rows have no labels.
+        rows seen; None without labels.
     dictionary : Dictionary
-        As published.
+        The published dictionary.
     n_offered : int
-        Rows that were offered as atoms, copies included.
+        Number of rows that were candidates for atoms, including copies.
     n_births : int
-        Birth numbers given so far.
+        Number of atoms born so far.
     """
 
     parameters: Parameters
@@ -103,9 +104,9 @@ class OnlineChain(Record):
     n_births: AtLeastOne
 
     def faults(self) -> Iterator[str]:
-        """Say what is missing, or not of these classes and births."""
+        """Report missing sums, and classes or births that disagree."""
         if self.priors.seen is None or not isinstance(self.priors.atoms, JointPrior):
-            yield "priors do not hold the sums over the rows seen"
+            yield "priors do not contain the sums over the rows seen"
         n_classes = len(self.parameters.noise_precision)
         if self.label_sums is not None and self.label_sums.cross.shape[1] != n_classes:
             n_columns = self.label_sums.cross.shape[1]
@@ -116,22 +117,23 @@ class OnlineChain(Record):
 
 @dataclass(frozen=True)
 class OnlineState(Record):
-    """What an ensemble remembers.
+    """The memory of an ensemble.
 
     Attributes
     ----------
     seed : int
     labels : ndarray of shape (n_classes,)
-        Classes in the order in which they came, which numbers them.
+        Classes in the order of their first appearance, which gives their indices.
     first_row : ndarray of shape (n_classes,)
-        Number of each class's first row.
+        Index of each class's first row.
     n_rows : int
-        Rows seen.
+        Number of rows seen.
     n_numbers : int
-        Row numbers used so far, a multiple of `dbdl.draws.PLACES_OF_A_DRAW`.
+        Number of row indices used so far, a multiple of `dbdl.draws.PLACES_OF_A_DRAW`.
     square : float
-        Squared norms of all rows seen, summed.
+        Sum of the squared norms of all rows seen.
     chains : list of OnlineChain
+        Empty before the first batch.
     """
 
     seed: Count
@@ -143,7 +145,7 @@ class OnlineState(Record):
     chains: list[OnlineChain]
 
     def faults(self) -> Iterator[str]:
-        """Say where rows, classes and chains are not numbered as they have to be."""
+        """Report rows, classes and chains that disagree."""
         if self.n_numbers % PLACES_OF_A_DRAW or self.n_numbers < self.n_rows:
             yield f"n_numbers is {self.n_numbers} for {self.n_rows} rows"
         if self.first_row.max(initial=0) >= self.n_numbers:
@@ -156,39 +158,47 @@ class OnlineState(Record):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a batch, and where the memory stands once their classes are known.
+    """Rows of a batch.
 
     Attributes
     ----------
     data : Data
-        On the host; classes are numbered in the order in which they came.
+        On the host; classes are in the order of their first appearance.
     row_square : float
-        Squared norm of a row, the mean over all rows seen and these.
+        Mean squared norm of all rows seen, including these.
+    has_new_classes : bool
+        Whether some classes appear for the first time.
     """
 
     data: Data
     row_square: float
+    has_new_classes: bool = False
 
     def of_rows(self, rows: NDArray[np.int64]) -> Batch:
-        """Some of the rows."""
-        return replace(self, data=_data_of_rows(self.data, rows))
+        """Return the batch with some of its rows."""
+        X, class_of_row = self.data.X[rows], self.data.class_of_row[rows]
+        n_rows = np.bincount(class_of_row, minlength=self.data.n_classes)
+        square = sum_of_squares(X, SUM_ROWS)
+        data = replace(self.data, X=X, class_of_row=class_of_row, n_rows=n_rows, square=square)
+        return replace(self, data=data)
 
 
-def _data_of_rows(data: Data, rows: NDArray[np.int64]) -> Data:
-    X, class_of_row = data.X[rows], data.class_of_row[rows]
-    n_rows = np.bincount(class_of_row, minlength=data.n_classes)
-    square = sum_of_squares(X, SUM_ROWS)
-    return replace(data, X=X, class_of_row=class_of_row, n_rows=n_rows, square=square)
+class Published(NamedTuple):
+    """A fitted classifier before a batch."""
+
+    members: Sequence[Member]
+    classes: NDArray[Any]  # sorted
+    choice: Choice
 
 
 # --------------------------------------------------------------------------------- one chain
 
 
 def absorb(priors: Priors, state: State, data: Data, backend: Backend) -> Priors:
-    """Turn the posterior given the rows, with codes and noise precision as they are, into priors.
+    """Turn the posterior given the rows, their codes and the noise precision into priors.
 
     Selection probabilities, strength and noise precisions have the posteriors of eqs. 11 to 13
-    with the sums of these rows; the atoms have that of eq. 8, all at once. ``data`` are on the
+    with the sums of these rows; the atoms have the joint posterior of eq. 8. ``data`` are on the
     backend.
     """
     now = state.parameters
@@ -200,7 +210,7 @@ def absorb(priors: Priors, state: State, data: Data, backend: Backend) -> Priors
 
 
 def forget(chain: OnlineChain, factor: float, first: AtomPrior) -> OnlineChain:
-    """Let all that was learned so far count ``factor`` times; the first prior stays."""
+    """Weight everything learned so far by ``factor``; the first prior stays."""
     if factor == 1.0:
         return chain
     assert chain.priors.seen is not None
@@ -214,23 +224,23 @@ def forget(chain: OnlineChain, factor: float, first: AtomPrior) -> OnlineChain:
 
 
 def most_atoms(settings: ChainSettings) -> int:
-    """Atoms that a chain may have, however many batches it sees."""
+    """Most atoms that a chain may have, after any number of batches."""
     return settings.n_initial_atoms or MOST_INITIAL_ATOMS
 
 
 def later_sweeps(n_sweeps: int) -> int:
-    """Sweeps of a batch after the first."""
+    """Number of sweeps of a batch after the first."""
     return max(int(LATER_SWEEPS * n_sweeps), min(LEAST_SWEEPS, n_sweeps))
 
 
 def badly_explained_rows(
     key: Key, number: int, data: Data, known: OnlineChain, settings: ChainSettings, backend: Backend
 ) -> tuple[NDArray[np.int64], int]:
-    """Rows of a batch that become atoms, ascending, and how many were offered.
+    """Rows of a batch that become atoms, ascending, and the number of candidates.
 
-    They are offered as at the start of a chain, drawn class by class: chains differ by what they
-    leave out. Of those offered, rows that matching pursuit over the present atoms explains well
-    are not needed. Where too many are left, the worst explained are taken.
+    The candidates are drawn class by class, as at the start of a chain; chains differ by the rows
+    they leave out. Candidates that matching pursuit over the present atoms explains well are not
+    needed. If too many remain, the worst explained are taken.
     """
     n_rows, atoms = data.n_samples, known.dictionary.atoms
     n_offered = settings.n_start(n_rows)
@@ -250,25 +260,25 @@ def badly_explained_rows(
 
 
 def make_room(chain: OnlineChain, n_new: int, most: int) -> OnlineChain:
-    """Drop the atoms that explain least of all rows seen, so that new ones fit in.
+    """Drop the atoms that explain the least of all rows seen, to make room for ``n_new`` atoms.
 
-    The most used atom of each class stays as long as others can go.
+    The most used atom of each class stays as long as others can be dropped.
     """
     n_atoms = chain.parameters.n_atoms
-    n_gone = n_atoms + n_new - most
-    if n_gone <= 0:
+    n_dropped = n_atoms + n_new - most
+    if n_dropped <= 0:
         return chain
     seen = chain.priors.seen
     assert seen is not None
     worth = seen.energy * chain.dictionary.scale**2
     wanted = np.zeros(n_atoms, dtype=bool)
     wanted[seen.count.argmax(axis=1)] = True
-    gone = np.lexsort((worth, wanted))[: min(n_gone, n_atoms - 2)]
-    return keep(chain, np.setdiff1d(np.arange(n_atoms), gone))
+    dropped = np.lexsort((worth, wanted))[: min(n_dropped, n_atoms - 2)]
+    return keep(chain, np.setdiff1d(np.arange(n_atoms), dropped))
 
 
 def keep(chain: OnlineChain, kept: NDArray[np.intp]) -> OnlineChain:
-    """Drop all atoms but ``kept``: integrate them out."""
+    """Integrate out all atoms but those in ``kept``."""
     known = chain.dictionary
     return replace(
         chain,
@@ -293,12 +303,12 @@ def continue_chain(
     backend: Backend,
     journal: ChainJournal = SILENT,
 ) -> LearnedChain:
-    """Learn a batch, with the posterior after the last as the prior.
+    """Learn a batch, with the posterior after the last one as the prior.
 
-    Returns the chain as `dbdl.learn.chain.learn_chain` does; its priors hold the sums over
-    earlier rows.
+    Returns the chain like `dbdl.learn.chain.learn_chain`; its priors contain the sums over earlier
+    rows.
     """
-    number = known.sweep + 1  # a batch starts with draws of its own
+    number = known.sweep + 1  # the start of a batch has separate draws
     rows, n_offered = badly_explained_rows(key, number, batch.data, known, settings, backend)
     known = make_room(known, len(rows), most_atoms(settings))
     data, new_atoms = backend.hold(batch.data), batch.data.X[rows]
@@ -320,10 +330,10 @@ def _start_batch(
     settings: ChainSettings,
     backend: Backend,
 ) -> tuple[State, Priors]:
-    """Codes of a batch by matching pursuit over the atoms and the rows that become atoms.
+    """Code a batch by matching pursuit over the old and the new atoms.
 
-    Selection probabilities are drawn from the counts of these codes and of all rows seen, as at
-    the start of a chain; new atoms that no row uses are dropped.
+    As at the start of a chain, selection probabilities are drawn from the counts of all rows, and
+    new atoms that no row uses are dropped.
     """
     before, n_new = known.parameters, len(new_atoms)
     n_classes, n_atoms = data.n_classes, before.n_atoms + n_new
@@ -363,7 +373,7 @@ def remember(
     settings: ChainSettings,
     backend: Backend,
 ) -> OnlineChain:
-    """What a chain remembers after a batch; ``labels`` are the sums over all rows seen."""
+    """Return the memory of a chain after a batch; ``labels`` are the sums over all rows seen."""
     state = learned.chain.state
     now = state.parameters
     n_births = int(now.births.max()) + 1
@@ -384,9 +394,9 @@ def remember(
 def label_sums(
     learned: LearnedChain, known: OnlineChain | None, coder: Coder | None, backend: Backend
 ) -> AtomSums:
-    """Products of codes with codes and labels over all rows seen and those of the batch.
+    """Products of codes with codes and labels over all rows seen, including the batch.
 
-    Codes are the chain's own or, with a coder, of the rows coded anew over the published atoms.
+    Codes are those of the chain or, with a coder, of the rows recoded over the published atoms.
     """
     data, n_atoms = learned.data, len(learned.dictionary.atoms)
     if coder is None:
@@ -428,12 +438,12 @@ def begin(seed: int) -> OnlineState:
 
 
 def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, Batch]:
-    """Number the rows and classes of a batch; the state knows of them afterwards."""
+    """Give indices to the rows and classes of a batch, and count them in the state."""
     present, first, class_of_row = np.unique(y, return_index=True, return_inverse=True)
     new = ~np.isin(present, state.labels)
     labels = np.concatenate([state.labels, present[new]]) if len(state.labels) else present
-    number = {label: c for c, label in enumerate(labels.tolist())}
-    class_of_row = np.array([number[label] for label in present.tolist()])[class_of_row]
+    class_index = {label: c for c, label in enumerate(labels.tolist())}
+    class_of_row = np.array([class_index[label] for label in present.tolist()])[class_of_row]
     if state.chains:
         X = X.astype(state.chains[0].dictionary.atoms.dtype, copy=False)
     data = Data(
@@ -453,7 +463,7 @@ def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, 
         n_numbers=-(-last // PLACES_OF_A_DRAW) * PLACES_OF_A_DRAW,
         square=state.square + data.square,
     )
-    return state, Batch(data, state.square / state.n_rows)
+    return state, Batch(data, state.square / state.n_rows, bool(new.any()))
 
 
 def learn_batch(
@@ -465,7 +475,7 @@ def learn_batch(
     crew: Crew,
     journal: Journal,
 ) -> tuple[OnlineState, list[Member]]:
-    """Learn a batch in every chain; members have classes in the order in which they came."""
+    """Learn a batch in every chain; members have classes in the order of first appearance."""
 
     def learn(number: int, backend: Backend) -> tuple[OnlineChain, Member]:
         known = state.chains[number] if state.chains else None
@@ -489,9 +499,9 @@ def learn_batch_in_chain(
     backend: Backend,
     journal: ChainJournal = SILENT,
 ) -> tuple[OnlineChain, Member]:
-    """Learn a batch and its labels in one chain, the first as `dbdl.learn.chain.learn_chain` does.
+    """Learn a batch and its labels in one chain, the first by `dbdl.learn.chain.learn_chain`.
 
-    Returns what the chain remembers, and the published member.
+    Returns the memory of the chain, and the published member.
     """
     settings, labels, data = problem.settings, problem.labels, batch.data
     if known is None:
@@ -509,53 +519,63 @@ def learn_batch_in_chain(
     return memory, publish_member(learned, learned.dictionary, label_atoms)
 
 
-def in_order(member: Member, place: NDArray[np.intp], n_classes: int, never: float) -> Member:
-    """Put the classes of a member in their published places; ``never`` seen: that probability."""
-    n_atoms = len(member.atoms)
-    probability = np.full((n_classes, n_atoms), never)
-    probability[place] = member.selection_probability
-    label_atoms = np.zeros((n_atoms, n_classes))
-    label_atoms[:, place] = member.label_atoms
-    return replace(member, selection_probability=probability, label_atoms=label_atoms)
+def in_order(members: Sequence[Member], state: OnlineState, classes: NDArray[Any]) -> list[Member]:
+    """Arrange the classes of members in the order of ``classes``.
+
+    Classes without rows so far have the prior mean as selection probability, and no label atoms.
+    """
+    place, priors = np.searchsorted(classes, state.labels), state.chains[0].priors
+    prior_mean = priors.beta_a / (priors.beta_a + priors.beta_b)
+
+    def arranged(member: Member) -> Member:
+        probability = np.full((len(classes), len(member.atoms)), prior_mean)
+        probability[place] = member.selection_probability
+        label_atoms = np.zeros((len(member.atoms), len(classes)))
+        label_atoms[:, place] = member.label_atoms
+        return replace(member, selection_probability=probability, label_atoms=label_atoms)
+
+    return [arranged(member) for member in members]
 
 
 # ------------------------------------------------------------------------- choice of the coder
 
 
-def needs_pilots(before: OnlineState, state: OnlineState, batch: Batch) -> bool:
-    """Whether a batch has rows that pilot chains leave out: the first, and one with new classes."""
-    enough = not before.chains or batch.data.n_samples >= LEAST_SCORED
-    return enough and len(before.labels) < len(state.labels)
+def needs_pilots(state: OnlineState, batch: Batch) -> bool:
+    """Whether pilot chains score a batch: the first one, and later ones with new classes."""
+    enough = not state.chains or batch.data.n_samples >= LEAST_SCORED
+    return enough and batch.has_new_classes
 
 
 def choose_for_batch(
-    before: Choice,
-    members: Sequence[Member],
+    published: Published | None,
     state: OnlineState,
     batch: Batch,
     problem: Problem,
     candidates: Candidates,
-    place: NDArray[np.intp] | None,
     forgetting: float,
     crew: Crew,
     journal: Journal,
 ) -> Choice:
-    """Choose coder and temperature on rows of a batch after the first, before they are learned.
+    """Choose coder and temperature for a batch before it is learned.
 
-    Rows of a batch without new classes are scored by the published members, which have class ``c``
-    of the state in ``place[c]``. With new classes ``place`` is None, and rows are left out by pilot
-    chains. Where there are too few rows, the choice before stays.
+    The first batch (``published`` is None) is treated like a fit. Later ones are scored by the
+    published members or, if they have new classes, by pilot chains that hold out some of their
+    rows. With too few rows, the earlier choice stays.
     """
+    if published is None:
+        return choose(problem, candidates, crew, journal)
     data, coders = batch.data, candidates.coders
     if data.n_samples < LEAST_SCORED or (len(coders) == 1 and not candidates.calibrate):
         found = None
-    elif place is None:
+    elif batch.has_new_classes:
         found = _choose_on_left_out_rows(state, batch, problem, coders, forgetting, crew, journal)
     else:
-        found = _choose_on_new_rows(members, data.X, place[data.class_of_row], coders, crew)
-    pooled = pool(before.held_out, found)
+        place = np.searchsorted(published.classes, state.labels)
+        classes = place[data.class_of_row]
+        found = _choose_on_new_rows(published.members, data.X, classes, coders, crew)
+    pooled = pool(published.choice.held_out, found)
     if pooled is None:
-        return before
+        return published.choice
     choice = Choice.of(coders, pooled)
     return choice if candidates.calibrate else replace(choice, temperature=1.0)
 
@@ -602,7 +622,7 @@ def _choose_on_left_out_rows(
 
 
 def pool(before: HeldOutChoice | None, now: HeldOutChoice | None) -> HeldOutChoice | None:
-    """What earlier batches and the last one said of the coders, together."""
+    """Pool the results of earlier batches and the last one."""
     if now is None or before is None or before.coders != now.coders:
         return before if now is None else now
     weight = SAID_BEFORE * before.n_rows

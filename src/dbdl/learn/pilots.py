@@ -1,8 +1,8 @@
-"""Choices made by pilot chains, on rows that they never saw.
+"""Choices made by pilot chains on held-out rows.
 
-Three quarters of the training rows start as atoms themselves, so training rows re-encoded over the
-dictionary say nothing about new rows. Pilot chains leave a part of the rows out entirely; those
-rows choose the coder and its number of non-zeros, which decides more than any other parameter, the
+Three quarters of the training rows are initial atoms themselves, so coding training rows over the
+dictionary says nothing about new rows. Pilot chains never see the rows of one fold. These held-out
+rows decide the coder and its number of non-zeros, which matters more than any other parameter, the
 weight of joint labels, and the temperature of the probabilities.
 """
 
@@ -30,32 +30,32 @@ from dbdl.sampler.run import ChainJournal
 
 Classes = NDArray[np.int64]
 
-#: Pilot chains: sweeps, folds, and rows at most. They are as long as the chains they choose for:
-#: atoms go on changing, and short chains choose fewer non-zeros than long ones need.
+#: Most sweeps, folds and rows of pilot chains. They are as long as the chains they choose for:
+#: atoms keep changing, and short chains choose fewer non-zeros than long ones need.
 PILOT_SWEEPS = 35
 PILOT_FOLDS = 5
 PILOT_ROWS = 4000
-#: Pilot chains per fold at most: two that share a fold say enough.
+#: Most pilot chains per fold: two are enough.
 PILOT_CHAINS = 2
-#: Folds that are left out where there are more rows than that.
+#: With more rows than this, only this many folds are held out.
 FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 2
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """One pilot chain: which fold it leaves out, and its number among the chains of the fold."""
+    """One pilot chain: its number, its fold, and its index among the chains of the fold."""
 
     number: int
     fold: Fold
     chain: int
 
 
-#: Learns a pilot's rows; returns atoms, and label atoms for each coder.
+#: Learns the rows of a pilot; returns atoms, and label atoms for each coder.
 LearnPilot = Callable[[Pilot, Backend, ChainJournal], tuple[PreparedAtoms, list[Scores]]]
 
 
 def pilots_of(problem: Problem) -> list[Pilot]:
-    """List the pilot chains of a problem; none where no row can be left out."""
+    """List the pilot chains of a problem; none if no row can be held out."""
     n_chains = min(problem.n_chains, PILOT_CHAINS)
     folds = enumerate(_folds(problem))
     return [Pilot(f * PILOT_CHAINS + c, fold, c) for f, fold in folds for c in range(n_chains)]
@@ -70,13 +70,13 @@ def _folds(problem: Problem) -> list[Fold]:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Everything that held-out rows may choose from.
+    """The candidates among which held-out rows choose.
 
     Attributes
     ----------
     coders : sequence of Coder
     label_weights : sequence of float
-        Weights of labels that are learned jointly with the atoms.
+        Weights of labels learned jointly with the atoms.
     calibrate : bool
         Whether the temperature is fitted.
     """
@@ -86,7 +86,7 @@ class Candidates:
     calibrate: bool = True
 
     def n_pilots(self, problem: Problem) -> int:
-        """Number of pilot chains: none where there is nothing to find out."""
+        """Number of pilot chains: 0 if there is nothing to choose."""
         is_open = self.calibrate or len(self.coders) > 1 or len(self.label_weights) > 1
         if problem.n_classes == 1 or not is_open:
             return 0
@@ -94,7 +94,7 @@ class Candidates:
 
 
 def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journal) -> Choice:
-    """Choose coder, temperature and weight of the labels on rows that no pilot chain saw."""
+    """Choose coder, temperature and weight of the labels on held-out rows."""
     if journal.choice is not None:
         return journal.choice
     coders, weights = candidates.coders, candidates.label_weights
@@ -117,7 +117,7 @@ def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journa
 
 
 def pilot_settings(problem: Problem) -> Problem:
-    """Return the problem with the sweeps of pilot chains."""
+    """Return the problem with the number of sweeps of pilot chains."""
     n_sweeps = min(problem.settings.n_sweeps, PILOT_SWEEPS)
     return replace(problem, settings=replace(problem.settings, n_sweeps=n_sweeps))
 
@@ -136,7 +136,7 @@ def _learn_pilot(
 
 
 def _pilot_rows(problem: Problem) -> NDArray[np.int64]:
-    """Return the numbers of all rows that pilot chains see or score."""
+    """Return the indices of all rows that pilot chains see or score."""
     parts = [rows for fold in _folds(problem) for rows in fold]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
 
@@ -150,17 +150,16 @@ def score_left_out_rows(
     journal: Journal,
     first: int = 0,
 ) -> tuple[list[Scores], Classes]:
-    """Scores (n_rows, n_classes) of rows by chains that never saw them, for each coder.
+    """Score held-out rows by pilot chains, for each coder.
 
-    The journal knows the pilots by their place in the list, counted from ``first``. Returns the
-    scores and the classes of these rows.
+    In the journal, the pilots are numbered from ``first`` on. Returns the scores
+    (n_rows, n_classes) by each coder, and the classes of these rows.
     """
 
-    def score(place: int, backend: Backend) -> list[Scores]:
-        pilot = pilots[place]
-        atoms, label_atoms = learn(
-            pilot, backend, journal.pilot(first + place, len(pilot.fold.learn))
-        )
+    def score(index: int, backend: Backend) -> list[Scores]:
+        pilot = pilots[index]
+        own_journal = journal.pilot(first + index, len(pilot.fold.learn))
+        atoms, label_atoms = learn(pilot, backend, own_journal)
         codes = encode_each(problem.X[pilot.fold.held_out], atoms, coders, backend)
         return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What is learned from, and how: rows, their classes, settings and the seed."""
+"""The problem that a fit solves: rows, their classes, settings and the seed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dbdl.rows.lazy import LazyRows, SomeRows
 
 LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 
-#: Number of the first chain's key: those before belong to folds and pilot chains.
+#: Number of the first chain's key; smaller ones belong to folds and pilot chains.
 FIRST_CHAIN = 1000
 
 
 @dataclass(frozen=True)
 class LabelSettings:
-    """How label atoms are found; see `dbdl.DBDLClassifier`. "none" learns from rows alone."""
+    """How label atoms are found; see `dbdl.DBDLClassifier`. "none" means without labels."""
 
     kind: LabelKind = "ridge"
     penalty: float = 0.1
@@ -31,22 +31,10 @@ class LabelSettings:
 
 @dataclass(frozen=True)
 class Problem:
-    """All that decides what is learned.
+    """Everything that determines what is learned."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features), or rows that are read in parts
-    class_of_row : ndarray of shape (n_samples,)
-        Class numbers below ``n_classes``.
-    n_classes : int
-    settings : ChainSettings
-    labels : LabelSettings
-    n_chains : int
-    seed : int
-    """
-
-    X: Floats | LazyRows | SomeRows
-    class_of_row: NDArray[np.int64]
+    X: Floats | LazyRows | SomeRows  # (n_samples, n_features), maybe read in parts
+    class_of_row: NDArray[np.int64]  # (n_samples,), class indices below ``n_classes``
     n_classes: int
     settings: ChainSettings
     labels: LabelSettings
@@ -55,14 +43,14 @@ class Problem:
 
     @property
     def size(self) -> ProblemSize | None:
-        """How much a device has to hold; None for rows that are read in parts."""
+        """Size for the memory of a device; None for rows that are read in parts."""
         if not isinstance(self.X, np.ndarray):
             return None
         n_rows, n_features = self.X.shape
         return ProblemSize(n_rows, self.settings.n_start(n_rows), n_features * self.X.itemsize)
 
     def key(self, number: int) -> Key:
-        """Key of the draws of a chain."""
+        """Key of the random draws of a chain."""
         return make_key(self.seed, FIRST_CHAIN + number)
 
     def of_rows(self, rows: NDArray[np.int64]) -> Problem:

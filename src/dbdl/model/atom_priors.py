@@ -1,9 +1,9 @@
 """Gaussian priors of the atoms (paper, section 4.1), and the posterior that each leads to (eq. 8).
 
-A prior does its own work: it adds itself to the sums over rows, knows its density, can be drawn
-from, and follows the atoms as some are dropped, new ones join, and earlier rows are forgotten. A
-new prior is a class with the methods of `AtomPrior` and an entry in `KnownAtomPrior` of
-`dbdl.model.priors`; nothing else asks which prior it is.
+A prior does its own work: it adds itself to the sums over rows, has a density, can be drawn from,
+and adapts when atoms are dropped, new ones join, or earlier rows are forgotten. A new prior is a
+class with the methods of `AtomPrior` and an entry in `KnownAtomPrior` of `dbdl.model.priors`;
+nothing else depends on which prior is in use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AtomPosterior(NamedTuple):
     natural_mean : array of shape (n_atoms, n_features)
         Precision times mean.
     feature_precision : None or array of shape (n_features,)
-        Added to the diagonal of ``precision``, another number for each feature.
+        Added to the diagonal of ``precision``, separately for each feature.
     """
 
     precision: Any
@@ -59,7 +59,7 @@ class AtomPosterior(NamedTuple):
 
 
 class Arrays(Protocol):
-    """Where arrays live: a prior asks this of a backend."""
+    """The part of a backend that priors use: access to its arrays."""
 
     def put(self, array: NDArray[Any]) -> Any:
         """Put a NumPy array where the backend's arrays live."""
@@ -72,7 +72,7 @@ class Arrays(Protocol):
 
 
 class HostArrays:
-    """NumPy arrays, which are where they should be."""
+    """NumPy arrays, which need not be moved."""
 
     def put(self, array: NDArray[Any]) -> Any:
         return array
@@ -94,8 +94,8 @@ class AtomPrior(Protocol):
     def posterior(self, sums: AtomSums, arrays: Arrays = HOST) -> AtomPosterior:
         """All atoms given codes and noise precision: eq. 8 for every k at once.
 
-        The arrays of ``sums`` are taken over: the prior is added in place, since copies of them
-        would be among the largest arrays of a chain. They live where ``arrays`` says.
+        The prior is added to the arrays of ``sums`` in place, since copies of them would be among
+        the largest arrays of a chain. ``arrays`` gives access to them.
         """
 
     def log_density(self, atoms: Any, arrays: Arrays = HOST) -> float:
@@ -105,21 +105,21 @@ class AtomPrior(Protocol):
         """Draw atoms (n_atoms, n_features)."""
 
     def carry(self, posterior: AtomPosterior) -> AtomPrior:
-        """Turn the posterior that this prior led to (NumPy arrays) into the next prior."""
+        """Turn the posterior under this prior (NumPy arrays) into the next prior."""
 
     def keep(self, kept: NDArray[np.intp]) -> AtomPrior:
-        """Prior of the atoms in ``kept`` alone: the others are integrated out."""
+        """Prior of the atoms in ``kept``; the others are integrated out."""
 
     def grow(self, n_new: int, new: AtomPrior) -> AtomPrior:
-        """Prior of these atoms and, behind them, of ``n_new`` atoms with the prior ``new``."""
+        """Prior of these atoms followed by ``n_new`` atoms with the prior ``new``."""
 
     def forget(self, factor: float, first: AtomPrior) -> AtomPrior:
-        """Let all that was learned beyond the ``first`` prior count ``factor`` times."""
+        """Weight everything learned beyond the ``first`` prior by ``factor``."""
 
 
 @dataclass(frozen=True)
 class IsotropicPrior(Record):
-    """The paper's prior: each atom from N(0, I / precision), on its own."""
+    """The paper's prior: each atom independently from N(0, I / precision)."""
 
     precision: Positive
 
@@ -149,9 +149,9 @@ class IsotropicPrior(Record):
 
 @dataclass(frozen=True)
 class JointPrior(Record):
-    """Prior of atoms that depend on each other: the posterior that earlier rows led to.
+    """Prior of dependent atoms: the posterior given earlier rows.
 
-    The joint form, that of `AtomPosterior`, makes a posterior usable as the next prior without
+    It has the joint form of `AtomPosterior`, so that a posterior becomes the next prior without
     loss.
     """
 
@@ -166,7 +166,7 @@ class JointPrior(Record):
 
     @cached_property
     def terms(self) -> tuple[float, float]:
-        """Log determinant of the precision, mean times natural mean: found once, at n_atoms^3."""
+        """Log determinant of the precision, and mean times natural mean (n_atoms^3 work)."""
         factor = cholesky(self.precision, lower=True, check_finite=False)
         half = solve_triangular(factor, self.natural_mean, lower=True, check_finite=False)
         return 2.0 * float(np.log(np.diagonal(factor)).sum()), float(np.vdot(half, half))
@@ -192,7 +192,7 @@ class JointPrior(Record):
         link, mean = np.linalg.solve(own, across).T, self.natural_mean
         precision = self.precision[np.ix_(kept, kept)] - link @ across
         marginal = JointPrior(precision, mean[kept] - link @ mean[dropped])
-        if "terms" in vars(self):  # those of a marginal follow from those of the whole
+        if "terms" in vars(self):  # the terms of a marginal follow from those of the joint prior
             part = JointPrior(own, mean[dropped]).terms
             vars(marginal)["terms"] = tuple(np.subtract(self.terms, part).tolist())
         return marginal
@@ -212,6 +212,6 @@ class JointPrior(Record):
 
 
 def _log_normal(atoms: Any, log_determinant: float, square: float) -> float:
-    """Log density of atoms whose precision has this determinant, at this squared distance."""
+    """Log density of atoms from the determinant of their precision and their squared distance."""
     n_atoms, n_features = atoms.shape
     return float(0.5 * (n_features * (log_determinant - n_atoms * LOG_2PI) - square))

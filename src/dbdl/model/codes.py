@@ -1,6 +1,6 @@
-"""One row's pass over its usage and strengths (eqs. 9 and 10), written for the eye.
+"""One row's pass over its usage and strengths (eqs. 9 and 10), written for clarity.
 
-The fast backends do the same in Gram space, and are tested against this.
+The fast backends do the same in Gram space and are tested against this.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def sweep_row(
         Current code; zero where the atom is not used.
     atoms : ndarray of shape (n_atoms, n_features)
     selection_logit, strength_precision, noise_precision : ndarray of shape (n_atoms,), float, float
-        Of the sample's class.
+        Those of the sample's class.
     scan : {"paper", "collapsed"}
         Usage given the strength (unused strengths drawn from their prior first), or with the
         strength integrated out.
     uniform, normal, prior_normal : ndarray of shape (n_atoms,)
-        The randomness: for the usage, for the strength, and for the strength of an unused atom.
+        Random numbers for the usage, the strength, and the strength of an unused atom.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """The conditional distributions of the Gibbs sampler, equation by equation (paper, section 4.2).
 
 Each function returns the parameters of a distribution; nothing is drawn here. Rows are samples.
-Two scalars stand for the data in eqs. 9 and 10: ``match``, the inner product of the atom with
-the part of the sample that the other atoms leave (the paper's phi_k' x_{i phi_k}, from eq. 7), and
-``norm_square``, the squared norm of the atom.
+In eqs. 9 and 10 the data enter through two scalars: ``match``, the inner product of the atom with
+the part of the sample that the other atoms do not explain (the paper's phi_k' x_{i phi_k}, from
+eq. 7), and ``norm_square``, the squared norm of the atom.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Gamma(NamedTuple):
 
 
 def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
-    """Part of a sample that the other atoms leave (eq. 7): x - code @ atoms + code[k] atoms[k]."""
+    """Residual of a sample without the k-th atom (eq. 7): x - code @ atoms + code[k] atoms[k]."""
     left: Floats = x - code @ atoms + code[k] * atoms[k]
     return left
 
@@ -49,7 +49,7 @@ def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
     """Return the k-th atom given all others (eq. 8).
 
     lambda_k = lambda_ko + lambda_eps sum_i code_ik^2 is the k-th diagonal entry of the joint
-    precision, and sum_i code_ik x_{i phi_k} the k-th row of what is left of the natural mean.
+    precision. sum_i code_ik x_{i phi_k} is the k-th row of the natural mean, less the other atoms.
     """
     shared = posterior.precision[k, k]
     others = posterior.precision[k] @ atoms - shared * atoms[k]
@@ -98,8 +98,8 @@ def strength_precision_posterior(n_strengths: Floats, square: Floats, priors: Pr
     """Precision of each class's strengths (eq. 12).
 
     The paper counts the strengths of used and unused atoms, |K| N_c in all. The unused ones are
-    draws from the prior that hold the precision back; leaving them out of both ``n_strengths``
-    and ``square`` integrates them out, which is exact too.
+    draws from the prior, which slow down changes of the precision. Leaving them out of both
+    ``n_strengths`` and ``square`` integrates them out, which is exact too.
     """
     return Gamma(priors.strength_shape + 0.5 * n_strengths, priors.strength_rate + 0.5 * square)
 

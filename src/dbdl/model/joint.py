@@ -26,9 +26,9 @@ Counts = NDArray[np.int64]
 def log_large_terms(
     parameters: Parameters, sums: UsageSums, n_rows: Counts, priors: Priors
 ) -> float:
-    """Log density of usage, selection probabilities and atoms, the terms with large arrays.
+    """Log density of usage, selection probabilities and atoms: the terms with large arrays.
 
-    ``sums`` and ``n_rows`` are over all rows, those seen before included.
+    ``sums`` and ``n_rows`` are over all rows, including those of earlier batches.
     """
     selection = log_selection(parameters.selection_logit, sums.count, n_rows, priors)
     return selection + priors.atoms.log_density(parameters.atoms)
@@ -45,23 +45,23 @@ def log_joint(
 ) -> float:
     """Log joint density of data, codes and parameters.
 
-    With earlier rows (``priors.seen``), it includes their usage, strengths and residuals, as they
-    were; the prior of the atoms holds the rest of what they say.
+    It includes the usage, strengths and residuals of earlier rows (``priors.seen``) as they were
+    then; the rest of what these rows say is in the prior of the atoms.
 
-    The strengths of unused atoms are integrated out; the density of a selection probability is
+    The strengths of unused atoms are integrated out. The density of a selection probability is
     taken with respect to its logit, where it is bounded.
 
     Parameters
     ----------
     parameters : Parameters
     sums : UsageSums
-        Of the codes: they and the data enter through nothing else.
+        Sums of the codes; codes and data enter only through these.
     n_rows : ndarray of shape (n_classes,)
     priors : Priors
     noise_per_class : bool
-        Whether there is one noise precision for each class, each with its own prior.
+        Whether there is one noise precision per class, each with its own prior.
     log_large_terms : callable
-        The function of this module, or that of a backend where the large arrays live.
+        The function of this module, or that of the backend that has the large arrays.
     """
     noise = parameters.noise_precision
     own_noise = noise if noise_per_class else noise[:1]
@@ -120,7 +120,7 @@ def draw_from_prior(
 ) -> PriorDraw:
     """Draw parameters, codes and data from the model (eq. 6).
 
-    Where the priors hold sums of earlier rows, parameters are drawn given these.
+    If the priors contain sums of earlier rows, parameters are drawn given these.
     """
     n_classes, n_atoms = int(class_of_row.max()) + 1, priors.n_atoms
     seen = priors.seen or SeenSums.none(n_classes, n_atoms)

@@ -14,13 +14,13 @@ from dbdl.model.record import Record
 from dbdl.model.statistics import SeenSums, UsageSums
 from dbdl.model.trust import Floats, Number, Positive
 
-#: Every prior of the atoms that a file may hold.
+#: Every prior of the atoms that a file may contain.
 KnownAtomPrior = IsotropicPrior | JointPrior
 
 
 @dataclass(frozen=True)
 class Priors(Record):
-    """Every number the model starts from; the paper's symbol in brackets.
+    """All hyper-parameters of the model, with the paper's symbols in brackets.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Priors(Record):
     atoms : AtomPrior
         Prior of the atoms [mu_ko = 0, Lambda_ko = lambda_ko I].
     seen : SeenSums or None
-        Sums over earlier rows whose codes are held. They turn the priors of selection
-        probabilities and precisions into the posteriors that those rows led to, so that draws are
-        given all rows. (For the atoms, ``atoms`` is that posterior.)
+        Sums over earlier rows, whose codes are fixed. They turn the priors of selection
+        probabilities and precisions into the posteriors given those rows, so that draws are given
+        all rows. (For the atoms, ``atoms`` is that posterior.)
     """
 
     usage_a: Positive
@@ -71,19 +71,19 @@ class Priors(Record):
         return self.usage_b * (self.n_atoms - 1) / self.n_atoms
 
     def keep(self, kept: NDArray[np.intp]) -> Priors:
-        """Priors after dropping all atoms but ``kept``; K in the Beta prior stays as it was."""
+        """Priors of the atoms in ``kept``; K in the Beta prior does not change."""
         seen = None if self.seen is None else self.seen.keep(kept)
         return replace(self, atoms=self.atoms.keep(kept), seen=seen)
 
     def with_seen(self, sums: UsageSums) -> UsageSums:
-        """Sums over a batch and the rows seen before it."""
+        """Sums over a batch and all earlier rows."""
         return sums if self.seen is None else self.seen.with_batch(sums)
 
     def n_strengths(self, sums: UsageSums) -> Floats:
-        """Strengths of used atoms in a batch and before it, (n_classes,)."""
+        """Number of strengths of used atoms in a batch and in earlier rows, (n_classes,)."""
         own = sums.n_strengths.astype(np.float64)
         return own if self.seen is None else self.seen.n_strengths + own
 
     def n_rows(self, n_rows: NDArray[np.int64]) -> Any:
-        """Rows of each class in a batch and before it."""
+        """Number of rows per class in a batch and before it."""
         return n_rows if self.seen is None else self.seen.n_rows + n_rows

@@ -1,8 +1,8 @@
-"""Which atoms to drop between steps.
+"""The rule by which atoms are dropped between steps.
 
 The paper drops an atom once its selection probability is 0 in every class. A draw from
-Beta(a_o / K, ...) is never exactly 0, so that would never happen; the event it stands for is that
-no sample of any class uses the atom.
+Beta(a_o / K, ...) is never exactly 0, so that would never happen. Instead, an atom is dropped when
+no sample of any class uses it.
 
 Dropping is not part of a Gibbs step: the number of atoms only falls.
 """
@@ -19,9 +19,9 @@ from dbdl.model.trust import Floats
 def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArray[np.bool_]:
     """Atoms that explain at least ``least_energy`` of the data's squared norm.
 
-    ``energy * norm_square`` is the squared norm of all that an atom contributes. Nothing here
-    depends on a precision that the chain draws: a rule scaled by the noise precision runs away,
-    since fewer atoms make more noise, which makes the rule stricter.
+    ``energy * norm_square`` is the squared norm of the atom's contributions to all rows. The rule
+    does not depend on a precision that the chain draws. A rule scaled by the noise precision would
+    run away: fewer atoms make more noise, which makes the rule stricter.
     """
     return energy * norm_square >= least_energy
 
@@ -29,22 +29,22 @@ def informed(energy: Floats, norm_square: Floats, least_energy: float) -> NDArra
 def atoms_to_keep(
     sums: UsageSums, norm_square: Floats, least_energy: float = 0.0
 ) -> NDArray[np.intp]:
-    """Numbers of the atoms that stay, ascending.
+    """Indices of the atoms that stay, ascending.
 
     Parameters
     ----------
     sums : UsageSums
-        Of all rows.
+        Sums over all rows.
     norm_square : ndarray of shape (n_atoms,)
-        Squared norm of the atom.
+        Squared norms of the atoms.
     least_energy : float
         See `informed`; 0 drops unused atoms only.
 
     Returns
     -------
     kept : ndarray of int
-        Used and informed atoms; a class all of whose atoms would go keeps its most used one, and
-        at least two atoms stay.
+        The used and informed atoms. A class that would lose all its atoms keeps the most used one,
+        and at least two atoms stay.
     """
     keep = (sums.uses > 0) & informed(sums.energy, norm_square, least_energy)
     if keep.sum() == len(keep) >= 2:
@@ -52,7 +52,7 @@ def atoms_to_keep(
     count = sums.count
     bare = (sums.n_strengths > 0) & ~count[:, keep].any(axis=1)
     for class_count in count[bare]:
-        if not class_count[keep].any():  # an atom kept for a class before may do
+        if not class_count[keep].any():  # an atom kept for another class may be enough
             keep[np.argmax(class_count)] = True
     if keep.sum() < 2:
         keep[np.argsort(-sums.energy * norm_square, kind="stable")[:2]] = True

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Record:
-    """A dataclass whose state is its fields: its caches are neither written nor read."""
+    """A dataclass that is pickled by its fields alone: caches are neither written nor read."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: vars(self)[name] for name in self._names() if name in vars(self)}
@@ -21,7 +21,7 @@ class Record:
 
 
 class ArrayRecord(Record):
-    """A record that knows the memory of its arrays, so that a cluster moves the small ones."""
+    """A record that reports the memory of its arrays, so that a cluster moves the small ones."""
 
     def __sizeof__(self) -> int:
         arrays = sum(int(getattr(value, "nbytes", 0)) for value in vars(self).values())

@@ -13,19 +13,9 @@ Floats64 = NDArray[np.float64]
 
 
 def ridge(codes: csr_matrix, target: Floats64, penalty: float) -> Floats64:
-    """Solve min_W ||target - codes W||^2 + penalty ||W||^2.
+    """Solve min_W ||target - codes W||^2 + penalty ||W||^2 by the smaller of the Gram matrices.
 
-    By a Cholesky factor of the smaller of the two Gram matrices.
-
-    Parameters
-    ----------
-    codes : csr_matrix of shape (n_samples, n_atoms)
-    target : ndarray of shape (n_samples, n_columns)
-    penalty : float
-
-    Returns
-    -------
-    W : ndarray of shape (n_atoms, n_columns)
+    ``codes`` is (n_samples, n_atoms), ``target`` (n_samples, n_columns) and W (n_atoms, n_columns).
     """
     codes = codes.astype(np.float64)
     n_samples, n_atoms = codes.shape
@@ -36,7 +26,7 @@ def ridge(codes: csr_matrix, target: Floats64, penalty: float) -> Floats64:
 
 
 def scaled_ridge(sums: AtomSums, scale: Floats64, penalty: float) -> Floats64:
-    """Ridge regression on ``codes * scale`` from sums of the codes, `AtomSums` of the target."""
+    """Ridge regression on ``codes * scale``, from sums of the codes with the target as rows."""
     column = scale[:, np.newaxis]
     return solve_ridge(column * sums.gram * scale, column * sums.cross, penalty)
 
@@ -44,15 +34,15 @@ def scaled_ridge(sums: AtomSums, scale: Floats64, penalty: float) -> Floats64:
 def solve_ridge(gram: Floats64, target: Floats64, penalty: float) -> Floats64:
     """Solve (gram + penalty I) W = target by Cholesky; ``gram`` is overwritten.
 
-    Where the penalty is lost in the rounding of a singular matrix, W is the smallest solution, to
-    which those of smaller and smaller penalties tend.
+    If the penalty is lost in the rounding of a singular matrix, W is the smallest solution, the
+    limit as the penalty tends to zero.
     """
     gram.flat[:: len(gram) + 1] += penalty
     diagonal = gram.diagonal().copy()
     try:
         factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
-        whole = np.triu(gram, 1)  # the factor was written to the other half
+        whole = np.triu(gram, 1)  # the factor has overwritten the other half
         whole += whole.T
         np.fill_diagonal(whole, diagonal)
         rounding = len(whole) * np.finfo(np.float64).eps

@@ -1,6 +1,6 @@
 """Settings of the model: priors, the scan, and how a chain starts and ends.
 
-They are an estimator of scikit-learn, so that ``model__noise_precision`` can be searched over.
+They are a scikit-learn estimator, so that a grid search can vary ``model__noise_precision``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl.model.codes import Scan
 
-#: Weights, penalties and precisions beyond this, or precisions under its inverse, leave nothing of
-#: the other numbers; float32 ends at 3e38.
+#: Weights, penalties and precisions beyond this, or precisions below its inverse, would swamp all
+#: other terms; float32 ends at 3e38.
 LARGEST_WEIGHT = 1e30
 POSITIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="right")
 NOT_NEGATIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="both")
@@ -33,23 +33,23 @@ class ModelSettings(BaseEstimator):
     Parameters
     ----------
     initial_ratio : float, default=1.5
-        Atoms at the start for each training row, drawn class by class with replacement from the
-        rows; at most 5000 in all. Copies are left out at once: of 1.5 draws per row about 0.78 are
-        different rows. ``n_initial_atoms`` of the estimator wins over it.
+        Initial atoms per training row, drawn from the rows class by class with replacement; at most
+        5000 in all. Copies are left out: of 1.5 draws per row about 0.78 are distinct. Ignored if
+        the estimator sets ``n_initial_atoms``.
     n_start_nonzero : int, default=10
-        Non-zeros of the codes that a chain starts from. Few make sparser chains.
+        Number of non-zeros in the initial codes of a chain. Few make sparser chains.
     scan : {"collapsed", "paper"}, default="collapsed"
         Draw usage with strengths integrated out, or given strengths (eq. 9).
     noise_precision : float, default=1e6
-        Precision of the noise, at the start or throughout.
+        Precision of the noise, initially or throughout.
     sample_noise : bool, default=True
-        Draw the noise precision (eq. 13) or hold it.
+        Draw the noise precision (eq. 13) or fix it.
     noise_per_class : bool, default=False
-        A noise precision for each class.
+        One noise precision per class.
     strength_precision : float, default=1.0
-        Precision of the strengths at the start.
+        Initial precision of the strengths.
     strengths_counted : {"used", "all"}, default="used"
-        Strengths that inform their precision (eq. 12): of used atoms, or all.
+        Strengths that inform their precision (eq. 12): those of used atoms, or all.
     atom_precision : float, default=None
         Precision of the atoms' prior; the number of features if None.
     usage_a, usage_b : float, default=None
@@ -57,17 +57,17 @@ class ModelSettings(BaseEstimator):
     hyper_prior : float, default=1e-6
         Shape and rate of the Gamma priors of the precisions.
     beta_size : {"start", "current"}, default="start"
-        K in Beta(a_o/K, b_o(K-1)/K): the number of atoms at the start, or those left.
+        K in Beta(a_o/K, b_o(K-1)/K): the initial or the current number of atoms.
     least_energy : float, default=0.05
         Atoms that explain less than this fraction of one row's squared norm, over all rows, are
         dropped between sweeps; 0 drops unused atoms only.
     n_atom_draws : int, default=0
-        Publish the mean of so many draws of the atoms; 0 publishes their posterior mean.
+        Publish the mean of this many draws of the atoms; 0 publishes their posterior mean.
     start_selection : {"counts", "half"}, default="counts"
-        Draw the first selection probabilities from the counts of the first codes, or start them
-        at 0.5, which is the paper to the letter.
+        Draw the initial selection probabilities from the counts of the initial codes, or set them
+        to 0.5 exactly as in the paper.
     keep_copies : bool, default=False
-        Keep atoms that are copies of others at the start: the paper to the letter.
+        Keep initial atoms that are copies of others, exactly as in the paper.
 
     Examples
     --------

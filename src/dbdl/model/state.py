@@ -19,14 +19,14 @@ from dbdl.model.trust import Floats as Floats
 class Codes(ArrayRecord):
     """Sparse codes, usage times strength, row by row (compressed sparse rows).
 
-    An atom is used by a row exactly if it is listed there. The strengths of unused atoms follow
-    their prior given everything else, so they are drawn where needed and never stored.
+    A row uses exactly the atoms that are listed for it. The strengths of unused atoms follow their
+    prior given everything else, so they are drawn where needed and never stored.
 
     Attributes
     ----------
     row_start : ndarray of shape (n_samples + 1,)
     atom : ndarray of shape (n_nonzero,)
-        Atom numbers, ascending within a row.
+        Indices of atoms, ascending within a row.
     strength : ndarray of shape (n_nonzero,)
     """
 
@@ -40,7 +40,7 @@ class Codes(ArrayRecord):
         return len(self.row_start) - 1
 
     def faults(self) -> Iterator[str]:
-        """Say where rows are not listed one after the other, each atom once."""
+        """Report rows that are not listed in order, with each atom once."""
         if self.row_start[0] != 0 or self.row_start[-1] != len(self.atom):
             yield f"row_start does not lead from 0 to the {len(self.atom)} entries of atom"
         elif (self.row_start[1:] < self.row_start[:-1]).any():
@@ -52,24 +52,24 @@ class Codes(ArrayRecord):
                 yield "atom is not ascending within each row"
 
     def to_dense(self, n_atoms: int) -> Floats:
-        """Return the codes as a dense array (n_samples, n_atoms): for small problems and tests."""
+        """Return the codes as a dense array (n_samples, n_atoms), for small problems and tests."""
         parts = (self.strength, self.atom, self.row_start)
         dense: Floats = csr_matrix(parts, shape=(self.n_samples, n_atoms)).toarray()
         return dense
 
     @staticmethod
     def from_sparse(codes: csr_matrix) -> Codes:
-        """Codes that list the entries of a sparse matrix (n_samples, n_atoms)."""
+        """Codes from a sparse matrix (n_samples, n_atoms)."""
         return Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
 
     @staticmethod
     def from_dense(dense: Floats) -> Codes:
-        """Codes that list the non-zero entries of ``dense`` (n_samples, n_atoms)."""
+        """Codes from the non-zero entries of ``dense`` (n_samples, n_atoms)."""
         return Codes.from_sparse(csr_matrix(dense))
 
     @staticmethod
     def stacked(parts: Sequence[Codes]) -> Codes:
-        """Codes of all rows, from those of parts of the rows in order."""
+        """Codes of all rows from the codes of consecutive parts."""
         listed = np.concatenate([np.diff(part.row_start) for part in parts])
         atom, strength = ([getattr(part, name) for part in parts] for name in ("atom", "strength"))
         row_start = np.concatenate([[0], np.cumsum(listed)])
@@ -82,31 +82,31 @@ class Codes(ArrayRecord):
         return Codes(start - start[0], self.atom[entries], self.strength[entries])
 
     def keep(self, kept: NDArray[np.intp], n_atoms: int) -> Codes:
-        """Codes over the atoms in ``kept`` (ascending) of ``n_atoms``; others are removed."""
-        number = np.full(n_atoms, -1, dtype=np.int32)
-        number[kept] = np.arange(len(kept), dtype=np.int32)
-        renumbered = number[self.atom]
-        stays = renumbered >= 0
+        """Codes over the atoms in ``kept`` (ascending) of ``n_atoms``; the others are removed."""
+        new_index = np.full(n_atoms, -1, dtype=np.int32)
+        new_index[kept] = np.arange(len(kept), dtype=np.int32)
+        atom = new_index[self.atom]
+        stays = atom >= 0
         listed_before = np.concatenate([[0], np.cumsum(stays)])
-        return Codes(listed_before[self.row_start], renumbered[stays], self.strength[stays])
+        return Codes(listed_before[self.row_start], atom[stays], self.strength[stays])
 
 
 @dataclass(frozen=True)
 class Parameters(ArrayRecord):
-    """Global parameters; the paper's symbol in brackets.
+    """Global parameters, with the paper's symbols in brackets.
 
     Attributes
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
         [Phi, transposed]
     selection_logit : ndarray of shape (n_classes, n_atoms)
-        log(pi / (1 - pi)): the probabilities themselves reach 1e-300 and below.
+        log(pi / (1 - pi)), since the probabilities reach 1e-300 and below.
     strength_precision : ndarray of shape (n_classes,)
         [lambda_s]
     noise_precision : ndarray of shape (n_classes,)
         [lambda_epsilon]; equal entries unless the noise is modelled per class.
     births : ndarray of shape (n_atoms,)
-        Number given to each atom when it was born: the address of its random draws.
+        Number given to each atom when it was born, which addresses its random draws.
     """
 
     atoms: Atoms
@@ -121,7 +121,7 @@ class Parameters(ArrayRecord):
         return len(self.atoms)
 
     def keep(self, kept: NDArray[np.intp]) -> Parameters:
-        """Parameters of the atoms in ``kept`` alone."""
+        """Parameters of the atoms in ``kept``."""
         logit = self.selection_logit[:, kept]
         return replace(
             self, atoms=self.atoms[kept], selection_logit=logit, births=self.births[kept]
@@ -130,7 +130,7 @@ class Parameters(ArrayRecord):
 
 @dataclass(frozen=True)
 class State:
-    """State of a chain: all that the next step needs.
+    """State of a chain: everything that the next step needs.
 
     ``codes`` belong to the backend that made them: `Codes` on this machine, handles elsewhere.
     """

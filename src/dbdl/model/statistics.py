@@ -1,4 +1,4 @@
-"""Sums over samples: all that the global draws need to know about data and codes."""
+"""Sums over samples, through which data and codes enter the global draws."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Numbers = NDArray[Any]
 
 
 class _Sums(ArrayRecord):
-    """Sums over two sets of rows add up field by field."""
+    """Sums over rows; those over two sets of rows are added field by field."""
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))  # type: ignore[arg-type]
 
     def times(self, factor: float) -> Self:
-        """All sums times a factor."""
+        """Multiply all sums by a factor."""
         return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))  # type: ignore[arg-type]
 
 
@@ -55,7 +55,7 @@ class UsageSums(_Sums):
     Attributes
     ----------
     count : ndarray of shape (n_classes, n_atoms)
-        Rows of the class that use the atom.
+        Number of rows of the class that use the atom.
     energy : ndarray of shape (n_atoms,)
         Squared strengths of the rows that use the atom.
     strength_square : ndarray of shape (n_classes,)
@@ -71,30 +71,30 @@ class UsageSums(_Sums):
 
     @cached_property
     def n_strengths(self) -> NDArray[np.int64]:
-        """Strengths of used atoms, (n_classes,)."""
+        """Number of strengths of used atoms, (n_classes,)."""
         return np.asarray(self.count.sum(axis=1))
 
     @cached_property
     def uses(self) -> NDArray[np.int64]:
-        """Rows that use the atom, (n_atoms,)."""
+        """Number of rows that use the atom, (n_atoms,)."""
         return np.asarray(self.count.sum(axis=0))
 
 
 @dataclass(frozen=True)
 class SeenSums(_Sums):
-    """Sums over rows of earlier batches, whose codes are held: with those of a batch they add up.
+    """Sums over rows of earlier batches, whose codes are fixed; those of a new batch are added.
 
-    Rows that are partly forgotten count in part, so the numbers need not be whole.
+    Rows that are partly forgotten count in part, so the counts need not be whole.
 
     Attributes
     ----------
     n_rows : ndarray of shape (n_classes,)
-        Rows of each class.
+        Number of rows per class.
     count, energy, strength_square : ndarray
-        As in `UsageSums`; ``strength_square`` is of all strengths in ``n_strengths``.
+        As in `UsageSums`; ``strength_square`` is over all strengths in ``n_strengths``.
     n_strengths : ndarray of shape (n_classes,)
-        Strengths of used atoms. Those of atoms that were dropped later are included: they say as
-        much about their precision as ever.
+        Number of strengths of used atoms, including atoms that were dropped later: their strengths
+        still inform the precision.
     residual_square : ndarray of shape (n_classes,)
         Squared residuals of the class's rows, over the atoms as they were then.
     """
@@ -114,16 +114,16 @@ class SeenSums(_Sums):
 
     @staticmethod
     def of(sums: UsageSums, n_rows: NDArray[np.int64]) -> SeenSums:
-        """Sums over a batch, to be held."""
+        """Sums over a batch as sums over earlier rows."""
         names = [field.name for field in fields(SeenSums)][1:]
         return SeenSums(n_rows, *(getattr(sums, name) for name in names))
 
     def keep(self, kept: NDArray[np.intp]) -> SeenSums:
-        """Sums over the atoms in ``kept`` alone."""
+        """Sums over the atoms in ``kept``."""
         return replace(self, count=self.count[:, kept], energy=self.energy[kept])
 
     def grow(self, n_classes: int, n_atoms: int) -> SeenSums:
-        """Sums with new classes and new atoms behind the old ones, of which no row was seen."""
+        """Append new classes and new atoms, for which no row was seen."""
         classes, atoms = (0, n_classes - len(self.n_rows)), (0, n_atoms - len(self.energy))
         grown = replace(
             self, count=np.pad(self.count, (classes, atoms)), energy=np.pad(self.energy, atoms)
@@ -132,13 +132,13 @@ class SeenSums(_Sums):
         return replace(grown, **{name: np.pad(getattr(self, name), classes) for name in by_class})
 
     def with_batch(self, sums: UsageSums) -> UsageSums:
-        """Sums over a batch and all rows before it, over the present atoms."""
+        """Sums over a batch and all rows before it, for the present atoms."""
         names = [field.name for field in fields(UsageSums)]
         return UsageSums(*(getattr(self, name) + getattr(sums, name) for name in names))
 
 
-#: Rows summed together, the leaves of the tree: many, since each part of the tree holds
-#: (n_atoms, n_atoms) numbers.
+#: Rows summed together at the leaves of the tree. It is large, since each partial sum has
+#: (n_atoms, n_atoms) entries.
 SUM_ROWS = 8192
 
 Sums = TypeVar("Sums", AtomSums, UsageSums, float)
@@ -150,14 +150,14 @@ def left_half(n_parts: int) -> int:
 
 
 def tree_sum(part: Callable[[int], Sums], n_parts: int) -> Sums:
-    """Add ``part(0)``, ``part(1)``, ... along a binary tree, holding few of them at a time.
+    """Add ``part(0)``, ``part(1)``, ... along a binary tree, with few of them in memory at a time.
 
-    The tree halves its parts again and again. Its form depends on their number alone, below any
-    of its nodes too: a shard that holds the rows of a node adds them up by itself, and the sum of
-    all has the same bits.
+    The tree halves its parts again and again. Its shape depends only on their count, and so does
+    the shape of the tree below any node. A shard with the rows below a node can therefore add them
+    up alone, and the total has the same bits.
     """
     if n_parts == 1:
         return part(0)
     middle = left_half(n_parts)
     left = tree_sum(part, middle)
-    return left + tree_sum(lambda number: part(middle + number), n_parts - middle)
+    return left + tree_sum(lambda index: part(middle + index), n_parts - middle)

@@ -1,10 +1,10 @@
-"""Records that come from a file are checked here, once, before anything computes with them.
+"""Checks of records that come from a file, made once before anything computes with them.
 
-Kernels trust their arrays: an atom number out of range reads or writes memory that is not theirs.
-So each field of a record is annotated with what its value has to be (``atoms: Atoms``), and `check`
-compares the two. Sizes have names, and a name stands for one number throughout a record and the
-records inside it: that is how shapes agree with one another. A record finds by its own `faults`
-where several of its fields disagree.
+Kernels trust their arrays: with an atom index out of range they would read or write foreign memory.
+Each field of a record is therefore annotated with the values it may have (``atoms: Atoms``), and
+`check` compares the two. Sizes have names, and a name stands for one value throughout a record and
+the records inside it, so that shapes agree with one another. A record's method `faults` finds
+fields that contradict each other.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ Floats = NDArray[np.floating[Any]]
 
 
 class RecordError(ValueError):
-    """A record is not what its fields say; the message names the field and what was expected."""
+    """A record contradicts its annotations; the message names the field and what was expected."""
 
 
 @dataclass
 class Scope:
-    """Known sizes by name, and the dtype of the rows, which atoms and strengths share."""
+    """Sizes known by name, and the dtype of the rows, which atoms and strengths share."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     dtype: np.dtype[Any] | None = None
 
     def inner(self) -> Scope:
-        """Return a copy, whose findings stay its own."""
+        """Return a copy that can be extended separately."""
         return Scope(dict(self.sizes), self.dtype)
 
     def bind(self, name: str, size: int) -> bool:
-        """Take note of a size; False where it was another, or cannot be one."""
+        """Record a size; False if it is negative or differs from the recorded one."""
         return size >= 0 and self.sizes.setdefault(name, size) == size
 
 
@@ -51,14 +51,14 @@ class Scope:
 class Array:
     """An array of given dtypes whose axes have named sizes."""
 
-    shape: tuple[str, ...]  # names of sizes; ``n_samples+1`` is one more
+    shape: tuple[str, ...]  # names of sizes; ``n_samples+1`` means one more
     dtypes: tuple[type[Any], ...]
-    of_rows: bool = False  # it has the dtype of the rows
+    of_rows: bool = False  # must have the dtype of the rows
     finite: bool = True  # infinities and NaN are refused
     least: float | None = None  # least entry allowed
-    below: str | None = None  # name of a size that every entry is below
+    below: str | None = None  # name of a size that every entry must be below
     ascending: bool = False  # each entry is larger than the one before it
-    some: bool = False  # it must have entries
+    some: bool = False  # must not be empty
 
     def _faults(self, value: NDArray[Any], scope: Scope) -> Iterator[str]:
         allowed = [np.dtype(kind) for kind in self.dtypes]
@@ -94,7 +94,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a range; NaN is in none."""
+    """A number in a range, which excludes NaN."""
 
     least: float = -np.inf
     most: float = np.finfo(np.float64).max
@@ -108,7 +108,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Size:
-    """A number that is a size."""
+    """A whole number that is a named size."""
 
     name: str
 
@@ -119,7 +119,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Length:
-    """A sequence whose length is a size."""
+    """A sequence whose length is a named size."""
 
     name: str
 
@@ -155,7 +155,7 @@ def whole(*shape: str, **limits: Any) -> Array:
 
 
 def counts(*shape: str) -> Array:
-    """Array of sums that are not negative: whole numbers, or not once some were forgotten."""
+    """Array of counts or sums, none negative; partly forgotten counts are not whole."""
     return Array(shape, (np.int64, np.float64, np.float32), least=0)
 
 
@@ -179,10 +179,10 @@ AtomBlocks = Annotated[tuple[AtomBlock, ...], Length("n_classes")]
 
 
 def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
-    """Raise `RecordError` at the first thing in a value that is not as its type says.
+    """Raise `RecordError` at the first part of a value that contradicts its type.
 
-    The type is a dataclass or named tuple whose fields are annotated by the types above, one of
-    those types, or a container or union of such. Sizes that are found are added to the scope.
+    The type is a dataclass or named tuple with fields annotated by the types above, one of those
+    types, or a container or union of them. Sizes that are found are added to the scope.
     """
     scope = Scope() if scope is None else scope
     origin = get_origin(hint)
@@ -203,8 +203,8 @@ def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
         expected = getattr(_class_of(hint), "__name__", hint)
         raise RecordError(f"{name} is of type {type(value).__name__}, expected {expected}")
     elif origin in (tuple, list):
-        for number, part in enumerate(value):
-            check(get_args(hint)[0], part, f"{name}[{number}]", scope.inner())
+        for index, part in enumerate(value):
+            check(get_args(hint)[0], part, f"{name}[{index}]", scope.inner())
     elif is_dataclass(value) or hasattr(value, "_fields"):
         _check_record(value, name, scope)
 
@@ -213,7 +213,7 @@ def _check_record(record: Any, name: str, scope: Scope) -> None:
     kind: Any = type(record)
     hints, title = _hints(kind), kind.__name__
     names = [part.name for part in fields(kind)] if is_dataclass(kind) else kind._fields
-    # a Record may have caches, none of them from a file; a named tuple has no other attributes
+    # a Record may have caches, which never come from a file; a named tuple has no other attributes
     own = () if isinstance(record, Record) else getattr(record, "__dict__", ())
     if strange := sorted(set(own) - set(names)):
         raise RecordError(f"{name} has {strange[0]!r}, which a {title} does not have")
@@ -231,14 +231,14 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _alternative(hint: Any, value: Any) -> Any:
-    """Return the part of a union that a value is compared with: that of its type, or the first."""
+    """Return the part of a union to compare a value with: that of its type, or the first."""
     parts = get_args(hint)
     if all(get_origin(part) is Literal for part in parts):
         return Literal[tuple(word for part in parts for word in get_args(part))]
     return next((part for part in parts if _is_of(part, value)), parts[0])
 
 
-#: Types of plain values. Of arrays and containers no subclass will do: it may behave differently.
+#: Types of plain values. Subclasses of arrays and containers are refused: they may misbehave.
 _PLAIN: dict[Any, Any] = {
     **{kind: kind for kind in (NoneType, str, slice)},
     int: Integral,
@@ -256,14 +256,14 @@ def _class_of(hint: Any) -> Any:
 
 
 def _is_of(hint: Any, value: Any) -> bool:
-    """Whether a value has the type that a hint asks for, its parts left aside."""
+    """Whether a value has the type of a hint, apart from the types of its parts."""
     if get_origin(hint) is Annotated:
         return _is_of(get_args(hint)[0], value)
     kind = _class_of(hint)
     if kind is np.ndarray:
         return type(value) in (np.ndarray, np.memmap)  # joblib may map the arrays of a pickle
     if isinstance(kind, type) and issubclass(kind, Record):
-        return isinstance(value, kind)  # a family of records, each checked by its own fields
+        return isinstance(value, kind)  # a subclass is checked by its own fields
     if kind not in _PLAIN:
         return type(value) is kind
     if not isinstance(value, _PLAIN[kind]) or isinstance(value, bool | np.bool_) != (kind is bool):

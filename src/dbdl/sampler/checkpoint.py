@@ -1,7 +1,7 @@
-"""Checkpoints in files: records of arrays, whole or refused, without pickle.
+"""Checkpoint files: records of arrays, complete or refused, without pickle.
 
-A file is an archive of `dbdl._archives`, which is an ``.npz`` file that NumPy reads too. Every
-record is checked, all that kernels will trust, before it is handed over.
+A file is an archive of `dbdl._archives`, which is an ``.npz`` file that NumPy can read too. Every
+record is checked before it is returned, since kernels will trust it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dbdl import _archives
 from dbdl._files import reason
 from dbdl.model.trust import Scope, check
 
-#: The format is raised when files change, or when a resumed chain would differ from a whole one.
+#: Raise the format if files change, or if a resumed chain would differ from an uninterrupted one.
 KIND = {"marker": "dbdl checkpoint", "format": 1}
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -31,9 +31,9 @@ class CheckpointError(ValueError):
 
 
 def to_arrays(record: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Fields of a dataclass as arrays by name; those of a nested one as ``outer.inner``.
+    """Fields of a dataclass as arrays by name; nested ones are named ``outer.inner``.
 
-    Numbers become arrays without dimensions; None is left out.
+    Numbers become zero-dimensional arrays; None is left out.
     """
     arrays: dict[str, NDArray[Any]] = {}
     for field in fields(record):
@@ -48,14 +48,14 @@ def to_arrays(record: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
 def from_arrays(
     kind: type[RecordType], arrays: Arrays, prefix: str = "", scope: Scope | None = None
 ) -> RecordType:
-    """Undo `to_arrays` for a dataclass; the names under ``prefix`` must be its own, no others.
+    """Undo `to_arrays` for a dataclass; the names under ``prefix`` must be exactly its fields.
 
-    The record is checked: see `dbdl.model.trust.check`, whose ``scope`` is what it has to fit.
+    The record is checked by `dbdl.model.trust.check` with the given ``scope``.
 
     Raises
     ------
     CheckpointError
-        Where the names are not those of the dataclass, or the arrays are not what it holds.
+        If the names are not those of the dataclass, or an array contradicts its field.
     """
     own = {name for name in arrays if name.startswith(prefix)}
     try:
@@ -79,7 +79,7 @@ def _value(hint: Any, arrays: Arrays, name: str) -> Any:
     kinds: list[Any] = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]
     start = f"{name}."
     own = {other[len(start) :].split(".")[0] for other in arrays if other.startswith(start)}
-    if kinds and own:  # of several kinds, the first that has all the fields that are there
+    if kinds and own:  # of several kinds, the first with all the fields that are present
         have = (kind for kind in kinds if own <= {field.name for field in fields(kind)})
         return _record(next(have, kinds[0]), arrays, start)
     array = arrays.get(name)
@@ -87,7 +87,7 @@ def _value(hint: Any, arrays: Arrays, name: str) -> Any:
 
 
 def write_archive(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a checkpoint whole or not at all; raises OSError where that fails."""
+    """Write a checkpoint completely or not at all; raises OSError on failure."""
     _archives.write_archive(path, {**KIND, **about}, arrays)
 
 
@@ -97,14 +97,14 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     Raises
     ------
     CheckpointError
-        Where the file cannot be read, is damaged, or is something else.
+        If the file cannot be read, is damaged, or is not a checkpoint.
     """
     with _opened(path) as file, _archives.open_archive(file, KIND) as (about, archive):
         return about, _archives.read_arrays(archive)
 
 
 def check_archive(path: Path) -> None:
-    """Raise `CheckpointError` where a file cannot be read, was cut off or damaged."""
+    """Raise `CheckpointError` if a file cannot be read, was cut off or damaged."""
     with _opened(path) as file:
         _archives.check_digest(file, KIND)
 
@@ -118,5 +118,5 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise CheckpointError(f"{path} cannot be read: {reason(error)}.") from error
     except _archives.ArchiveError as error:
         raise CheckpointError(f"{path} {error}.") from error
-    except Exception as error:  # the file of a stranger may fail in any way
+    except Exception as error:  # a file from elsewhere may fail in any way
         raise CheckpointError(f"{path} is not a {KIND['marker']} ({error}).") from error

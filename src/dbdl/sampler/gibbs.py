@@ -2,7 +2,7 @@
 
 A step draws atoms (eq. 8), usage and strengths (9, 10), selection probabilities (11), strength
 precisions (12) and the noise precision (13), in the paper's order. It is exact Gibbs at a fixed
-number of atoms; dropping atoms is a function of its own between steps.
+number of atoms; atoms are dropped between steps, by a separate function.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dbdl.model.prune import atoms_to_keep
 from dbdl.model.state import Floats, Parameters, State
 from dbdl.model.statistics import UsageSums
 
-#: A Gamma prior with a smaller shape says nothing: its draws are 0 to machine precision.
+#: A Gamma distribution with a smaller shape is vague: its draws are 0 to machine precision.
 SMALLEST_PROPER_SHAPE = 1e-3
 
-#: A smaller draw of a precision is one of a Gamma distribution that says next to nothing.
+#: A smaller draw of a precision comes from a Gamma distribution that is all but vague.
 SMALLEST_PRECISION = 1e-30
 
 
@@ -37,16 +37,16 @@ class Options:
     Attributes
     ----------
     scan : {"collapsed", "paper"}
-        Usage with the strength integrated out, or given the strength (eq. 9 to the letter).
+        Usage with the strength integrated out, or given the strength (exactly eq. 9).
     sample_noise : bool
-        Draw the noise precision (eq. 13) or hold it.
+        Draw the noise precision (eq. 13) or fix it.
     noise_per_class : bool
         One noise precision per class (the paper's footnote) or one for all.
     sample_selection : bool
-        Draw the selection probabilities (eq. 11) or hold them, as for the label atoms.
+        Draw the selection probabilities (eq. 11) or fix them, as for the label atoms.
     strengths_counted : {"used", "all"}
-        Strengths that inform their precision (eq. 12): those of used atoms, or all, the unused
-        ones drawn from their prior, as the paper has it.
+        Strengths that inform their precision (eq. 12): those of used atoms, or all, as in the
+        paper, with the unused ones drawn from their prior.
     """
 
     scan: Scan = "collapsed"
@@ -78,9 +78,9 @@ def init(
 ) -> tuple[State, UsageSums]:
     """Start a chain: codes by matching pursuit, selection probabilities drawn from their counts.
 
-    The paper starts every selection probability at 0.5 (``selection="half"``); its first sweep
-    then switches hundreds of unrelated entries on, with tiny strengths. Drawing them from the
-    counts of the first codes before the first sweep avoids it.
+    The paper starts every selection probability at 0.5 (``selection="half"``). The first sweep then
+    switches hundreds of unrelated entries on, with tiny strengths. Drawing the probabilities from
+    the counts of the initial codes avoids this.
     """
     codes = backend.start(data, atoms, n_nonzero)
     parameters = Parameters(
@@ -105,7 +105,7 @@ def step(
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
     posterior = priors.atoms.posterior(sums, backend)
     now = replace(now, atoms=backend.draw_atoms(key, number, posterior, now.atoms, now.births))
-    del sums, posterior  # their memory is used again by the sweep
+    del sums, posterior  # the sweep reuses their memory
     codes, usage = backend.sweep(key, number, data, state.codes, now, options.scan)
     total, all_rows = with_seen(data, usage, priors)
     if options.sample_selection:
@@ -127,7 +127,7 @@ def step(
 
 
 def with_seen(data: Data, sums: UsageSums, priors: Priors) -> tuple[UsageSums, Data]:
-    """Sums and numbers of rows of a batch with those of the rows seen before it."""
+    """Sums over a batch and the rows seen before it, and the data with all rows counted."""
     if priors.seen is None:
         return sums, data
     return priors.with_seen(sums), replace(data, n_rows=priors.n_rows(data.n_rows))
@@ -136,9 +136,9 @@ def with_seen(data: Data, sums: UsageSums, priors: Priors) -> tuple[UsageSums, D
 def drop(
     state: State, sums: UsageSums, priors: Priors, backend: Backend, least_energy: float = 0.0
 ) -> tuple[State, Priors]:
-    """Drop the atoms that nobody uses or the data hardly informs; not part of a Gibbs step.
+    """Drop atoms that no row uses or that the data hardly informs; not part of a Gibbs step.
 
-    Rows seen before (``priors.seen``) count. See `dbdl.model.prune.atoms_to_keep` for the rule.
+    Earlier rows (``priors.seen``) count too. See `dbdl.model.prune.atoms_to_keep` for the rule.
     """
     parameters = state.parameters
     norm_square = backend.norm_square(parameters.atoms)
@@ -166,7 +166,7 @@ class _Precisions:
         n_strengths = priors.n_strengths(self.sums)
         square = priors.with_seen(self.sums).strength_square
         if self.options.strengths_counted == "all":
-            # Of this batch: those of rows seen before are integrated out.
+            # Only those of this batch: those of earlier rows are integrated out.
             n_unused = data.n_rows * now.n_atoms - self.sums.n_strengths
             # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
             unused = self._gammas(
@@ -174,10 +174,10 @@ class _Precisions:
             )
             n_strengths, square = n_strengths + n_unused, square + unused
         posterior = conditionals.strength_precision_posterior(n_strengths, square, priors)
-        # A class without a used atom, or whose rows are nearly forgotten, says nothing about its
-        # strengths: under a vague prior the draw would be 0, so the value stays.
-        told = posterior.shape > SMALLEST_PROPER_SHAPE
-        drawn = self._gammas(Site.STRENGTH_PRECISION, told, *posterior)
+        # A class without used atoms, or with nearly forgotten rows, does not inform its strengths.
+        # Under a vague prior the draw would be 0, so the value stays.
+        informed = posterior.shape > SMALLEST_PROPER_SHAPE
+        drawn = self._gammas(Site.STRENGTH_PRECISION, informed, *posterior)
         return np.where(drawn < SMALLEST_PRECISION, before, drawn)
 
     def of_noise(self, now: Parameters) -> NDArray[np.float64]:
@@ -186,7 +186,7 @@ class _Precisions:
         n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
         square, places = priors.with_seen(self.sums).residual_square, data.first_row
         if not self.options.noise_per_class:
-            # In the order of first rows: the order of the classes must not change the rounding.
+            # Summed by first rows, so that the order of the classes does not change the rounding.
             square = square[np.argsort(data.first_row)].sum(keepdims=True)
             n_values, places = n_values.sum(keepdims=True), np.zeros(1, dtype=np.int64)
         shape, rate = conditionals.noise_precision_posterior(n_values, square, priors)

@@ -25,11 +25,11 @@ class Dictionary(Record):
     Attributes
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
-        Of unit norm; zero for one that no row uses, if others are used.
+        Of unit norm; an atom that no row uses is zero, unless no atom is used.
     selection_probability : ndarray of shape (n_classes, n_atoms)
         Means of the Beta distributions of eq. 11.
     scale : ndarray of shape (n_atoms,)
-        Norms that the atoms had: codes times these are codes over the published atoms.
+        Norms before scaling: codes times these are codes over the published atoms.
     """
 
     atoms: Atoms
@@ -42,8 +42,8 @@ def publish(
 ) -> Dictionary:
     """Posterior mean of the atoms given the last codes, scaled to unit norm.
 
-    The paper averages several draws of the atoms; their average tends to the posterior mean,
-    which ``n_draws=0`` takes.
+    The paper averages several draws of the atoms, whose limit is the posterior mean;
+    ``n_draws=0`` takes the limit.
     """
     now = state.parameters
     sums = backend.gather(data, state.codes, now.n_atoms, now.noise_precision)
@@ -57,7 +57,7 @@ def publish(
             drawn = backend.draw_atoms(key, state.sweep + 1 + draw, posterior, drawn, now.births)
             mean = mean + drawn / n_draws
     atoms, scale = backend.unit_atoms(mean, now.atoms)
-    if not atoms.any():  # no row uses any: the last draws are as good as other directions
+    if not atoms.any():  # no row uses any atom: the last draws are as good as any directions
         atoms, scale = backend.unit_atoms(now.atoms, now.atoms)
     total, all_rows = with_seen(data, backend.usage(data, state.codes, now), priors)
     beta = selection_posterior(total.count, all_rows.n_rows, priors)

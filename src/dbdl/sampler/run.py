@@ -17,12 +17,12 @@ from dbdl.model.state import Codes, Parameters, State
 from dbdl.model.trust import Count, reals, whole
 from dbdl.sampler.gibbs import Info, Options, drop, step
 
-#: One number for each sweep; nothing is computed from them, so that any will do.
+#: One value per sweep; nothing is computed from them, so they need not be finite.
 Sweeps = Annotated[NDArray[np.float64], reals("n_sweeps", finite=False)]
 
 
 class SweepRecord(NamedTuple):
-    """What is remembered of one sweep."""
+    """Record of one sweep."""
 
     n_atoms: int
     effective_atoms: float
@@ -35,15 +35,15 @@ class SweepRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace(Record):
-    """Records of all sweeps, each an array of shape (n_sweeps,).
+    """Records of all sweeps as arrays of shape (n_sweeps,).
 
     Attributes
     ----------
-    n_atoms : atoms left after the sweep.
+    n_atoms : number of atoms after the sweep.
     effective_atoms : exponential of the entropy of the atoms' shares of all uses.
-    mean_nonzero : atoms used by a row, on average.
+    mean_nonzero : mean number of atoms used per row.
     noise_precision, strength_precision : mean over classes.
-    residual_square : squared residual of a row, on average.
+    residual_square : mean squared residual per row.
     log_joint : log joint density before atoms are dropped.
     """
 
@@ -57,7 +57,7 @@ class Trace(Record):
 
     @classmethod
     def from_records(cls, records: Sequence[SweepRecord]) -> Self:
-        """Turn one record a sweep into one array a quantity."""
+        """Turn one record per sweep into one array per field."""
         return cls(*(np.array([getattr(r, f.name) for r in records]) for f in fields(cls)))
 
     def records(self) -> list[SweepRecord]:
@@ -67,12 +67,12 @@ class Trace(Record):
 
     @classmethod
     def stack(cls, traces: list[Self]) -> Self:
-        """Put the traces of several chains together: arrays of shape (n_chains, n_sweeps)."""
+        """Stack the traces of several chains into arrays of shape (n_chains, n_sweeps)."""
         return cls(*(np.stack([getattr(t, f.name) for t in traces]) for f in fields(cls)))
 
 
 class Chain(NamedTuple):
-    """End of a run: the state, the priors of the atoms that are left, and the trace."""
+    """Result of a run: the state, the priors of the remaining atoms, and the trace."""
 
     state: State
     priors: Priors
@@ -81,10 +81,10 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot(Record):
-    """All that resuming a chain needs, as NumPy arrays whatever the backend.
+    """Everything needed to resume a chain, as NumPy arrays for any backend.
 
-    Draws are addressed by the number of the sweep, so a resumed chain makes the draws of a chain
-    that was never stopped.
+    Draws are addressed by the number of the sweep, so a resumed chain makes the same draws as an
+    uninterrupted one.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Snapshot(Record):
     sweep : int
         Number of the last sweep.
     priors : Priors
-        Of the atoms that are left.
+        Of the remaining atoms.
     trace : Trace
         Records of the sweeps so far.
     """
@@ -105,7 +105,7 @@ class Snapshot(Record):
     trace: Trace
 
     def faults(self) -> Iterator[str]:
-        """Say where the number of sweeps is not that of their records."""
+        """Report a number of sweeps that differs from that of their records."""
         if self.sweep != len(self.trace.n_atoms):
             yield f"sweep is {self.sweep}, but trace has {len(self.trace.n_atoms)} sweeps"
 
@@ -124,25 +124,25 @@ class Snapshot(Record):
 
 
 class ChainJournal:
-    """Follows one chain. This one does nothing: other journals tell, keep and resume.
+    """Follows one chain. The base class does nothing; others report, save and resume.
 
     Attributes
     ----------
     resumed : Snapshot or None
-        Where the chain is resumed from.
+        The snapshot from which the chain is resumed.
     """
 
     resumed: Snapshot | None = None
 
     def tell(self, record: SweepRecord) -> None:
-        """Take note of a sweep."""
+        """Report a sweep."""
 
     def is_due(self, sweep: int) -> bool:
-        """Whether a snapshot should be kept after this sweep."""
+        """Whether a snapshot should be saved after this sweep."""
         return False
 
     def keep(self, chain: Chain, backend: Backend) -> None:
-        """Keep a snapshot of a chain."""
+        """Save a snapshot of a chain."""
 
 
 SILENT = ChainJournal()
@@ -168,19 +168,19 @@ def run(
     ----------
     key : Key
     state, priors : State, Priors
-        From `dbdl.sampler.gibbs.init`, or those of the snapshot that the journal resumes from.
+        From `dbdl.sampler.gibbs.init`, or from the snapshot that the journal resumes.
     data, options, backend : Data, Options, Backend
     n_sweeps : int
-        Sweeps in all, those before the snapshot among them.
+        Total number of sweeps, including those before the snapshot.
     journal : ChainJournal
-        Is told each sweep's record, those before the snapshot first, and keeps snapshots when they
-        are due, but never after the last sweep, whose state is returned.
+        Receives the record of each sweep, including those before the snapshot, and saves snapshots
+        when they are due, except after the last sweep, whose state is returned.
     least_energy : float
         Atoms that explain less of the data's squared norm are dropped too.
     drop_unused : bool
-        False holds the number of atoms: the chain is then exact Gibbs throughout.
+        False fixes the number of atoms: the chain is then exact Gibbs throughout.
     follow_size : bool
-        Whether K in the Beta prior is the number of atoms that are left.
+        Whether K in the Beta prior is the current number of atoms.
     """
     records = [] if journal.resumed is None else journal.resumed.trace.records()
     for record in records:

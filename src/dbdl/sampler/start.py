@@ -1,4 +1,4 @@
-"""Where the atoms of a chain start: training rows, drawn class by class."""
+"""The initial atoms of a chain: training rows, drawn class by class."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ Rows = NDArray[np.int64]
 
 
 def share_by_class(n_atoms: int, data: Data) -> NDArray[np.int64]:
-    """Share ``n_atoms`` among classes in proportion to their rows, at least one if it has rows.
+    """Share ``n_atoms`` among classes in proportion to their rows.
 
-    Remainders go to the classes with the largest fractions; of equal ones, to the class whose
-    first row comes first, so that names do not matter.
+    A class with rows gets at least one. Remainders go to the classes with the largest fractions.
+    Ties go to the class whose first row comes first, so that the names of the classes do not
+    matter.
     """
     exact = n_atoms * data.n_rows / data.n_rows.sum()
     share = np.maximum(np.floor(exact).astype(np.int64), data.n_rows > 0)
