@@ -258,7 +258,7 @@ def add_rows(total, factor, row, table, left):
 
 @kernel()
 def _list_off_diagonal(precision, start, column, value):
-    """List non-zeros beside the diagonal: start of each row, columns, negated values."""
+    """List non-zeros off the diagonal: start of each row, columns, negated values."""
     n = len(precision)
     n_listed = 0
     for k in range(n):

@@ -123,11 +123,7 @@ def pilot_settings(problem: Problem) -> Problem:
 
 
 def _learn_pilot(
-    problem: Problem,
-    coders: Sequence[Coder],
-    pilot: Pilot,
-    backend: Backend,
-    journal: ChainJournal,
+    problem: Problem, coders: Sequence[Coder], pilot: Pilot, backend: Backend, journal: ChainJournal
 ) -> tuple[PreparedAtoms, list[Scores]]:
     key = make_key(problem.seed, 1 + pilot.number)
     learned = learn_with_labels(key, problem.of_rows(pilot.fold.learn), backend, journal)
