@@ -56,18 +56,12 @@ Solve = Callable[[slice, slice, Floats, Floats], None]
 
 @dataclass(frozen=True)
 class HostBackend(HostArrays):
-    """The verbs over atoms, and those over rows that are trivial for NumPy arrays.
-
-    Attributes
-    ----------
-    n_threads : int
-    block_rows : int
-        Rows summed together, a multiple of 32; results depend on it only by rounding.
-    """
+    """The verbs over atoms, and those over rows that are trivial for NumPy arrays."""
 
     device_kind: ClassVar[str] = "cpu"
 
     n_threads: int = 1
+    #: Rows summed together, a multiple of 32; results depend on it only by rounding.
     block_rows: int = SUM_ROWS
 
     @property
