@@ -115,7 +115,8 @@ def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size(
     own = {field.name for field in fields(ChainSettings)}
     assert own == {*OTHER, "n_sweeps", "n_initial_atoms"}
     model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)
-    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2, 2)
+    model.classes_ = np.arange(2)
+    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2)
     settings = problem.settings
     assert (settings.n_sweeps, settings.n_initial_atoms) == (9, 7)
     parts = settings.get_params()

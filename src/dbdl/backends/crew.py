@@ -35,23 +35,12 @@ class ProblemSize(NamedTuple):
 
 @dataclass(frozen=True)
 class Crew:
-    """A device, its threads, and an engine for rows that are elsewhere.
+    """A device, its threads, and an engine for rows that are elsewhere."""
 
-    Attributes
-    ----------
-    device : str
-        See `dbdl.backends.make_backend`.
-    n_threads : int
-    engine : Engine, optional
-        Works on rows that are not in memory here.
-    size : ProblemSize, optional
-        Size of rows in memory here, which may be moved in parts to a device with little memory.
-    """
-
-    device: str = "cpu"
+    device: str = "cpu"  # see `dbdl.backends.make_backend`
     n_threads: int = 1
-    engine: Engine | None = None
-    size: ProblemSize | None = None
+    engine: Engine | None = None  # works on rows that are not in memory here
+    size: ProblemSize | None = None  # of rows in memory, which a small device takes in parts
 
     def here(self) -> Crew:
         """Return the crew for rows that are in memory."""

@@ -56,18 +56,12 @@ Solve = Callable[[slice, slice, Floats, Floats], None]
 
 @dataclass(frozen=True)
 class HostBackend(HostArrays):
-    """The verbs over atoms, and those over rows that are trivial for NumPy arrays.
-
-    Attributes
-    ----------
-    n_threads : int
-    block_rows : int
-        Rows summed together, a multiple of 32; results depend on it only by rounding.
-    """
+    """The verbs over atoms, and those over rows that are trivial for NumPy arrays."""
 
     device_kind: ClassVar[str] = "cpu"
 
     n_threads: int = 1
+    #: Rows summed together, a multiple of 32; results depend on it only by rounding.
     block_rows: int = SUM_ROWS
 
     @property
@@ -258,7 +252,7 @@ def add_rows(total, factor, row, table, left):
 
 @kernel()
 def _list_off_diagonal(precision, start, column, value):
-    """List non-zeros beside the diagonal: start of each row, columns, negated values."""
+    """List non-zeros off the diagonal: start of each row, columns, negated values."""
     n = len(precision)
     n_listed = 0
     for k in range(n):

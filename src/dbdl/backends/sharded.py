@@ -67,7 +67,7 @@ class Node(NamedTuple):
 
 
 def cut(n_blocks: int, wanted: int) -> list[Node]:
-    """Cut the tree into ``wanted`` nodes (fewer where there are fewer blocks), largest first."""
+    """Cut the tree into ``wanted`` nodes (fewer if there are fewer blocks), largest first."""
     nodes = [Node(0, n_blocks)]
     while len(nodes) < min(wanted, n_blocks):
         largest = max(range(len(nodes)), key=lambda i: nodes[i].last - nodes[i].first)

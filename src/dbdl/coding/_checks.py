@@ -80,7 +80,7 @@ def as_lengths(n_nonzero: Any) -> list[Any]:
     """Several numbers of non-zeros as a list."""
     if isinstance(n_nonzero, str | bytes | dict) or not isinstance(n_nonzero, Iterable):
         raise ValueError(
-            f"n_nonzero is {n_nonzero!r}. Expected several numbers of non-zeros. Pass [50], say."
+            f"n_nonzero is {n_nonzero!r}. Expected several numbers of non-zeros, such as [50]."
         )
     return list(n_nonzero)
 
@@ -89,7 +89,7 @@ def check_lengths(lengths: Sequence[int], most: int) -> list[int]:
     """Numbers of non-zeros, clipped to the largest that the dictionary allows."""
     if not lengths:
         raise ValueError(
-            "n_nonzero is empty. Expected at least one number of non-zeros. Pass [50], say."
+            "n_nonzero is empty. Expected at least one number of non-zeros, such as [50]."
         )
     for length in lengths:
         check_length(length)

@@ -89,20 +89,9 @@ def by_scale(
 ) -> list[csr_matrix]:
     """Code rows, those on unsafe scales in groups of one exponent, and scale the codes back.
 
-    Parameters
-    ----------
-    code : callable
-        Codes rows over the atoms, which were multiplied by ``2^-atom_exponents`` before.
-    X : ndarray of shape (n_samples, n_features)
-    row_exponents : ndarray of shape (n_samples,), optional
-        None where all rows are coded as they are.
-    atom_exponents : ndarray of shape (n_atoms,), optional
-    scale_back : bool, default=True
-        False where rows and atoms were scaled alike, so that codes stay.
-
-    Returns
-    -------
-    codes : list of csr_matrix of shape (n_samples, n_atoms)
+    ``code`` codes rows over the atoms, which were multiplied by ``2**-atom_exponents`` before.
+    ``row_exponents`` (n_samples,) is None if all rows are coded as they are. ``scale_back`` is
+    False if rows and atoms have the same scale, so that codes do not change.
     """
     if row_exponents is None:
         return [_scale_back(codes, 0, atom_exponents) for codes in code(X, 0)]

@@ -41,13 +41,7 @@ from dbdl.coding._checks import (
     check_gram,
     check_rule,
 )
-from dbdl.coding._scales import (
-    by_scale,
-    in_dtype,
-    scaled_number,
-    unsafe_exponents,
-    with_safe_atoms,
-)
+from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_exponents, with_safe_atoms
 from dbdl.coding.omp import OVERFLOW, ROWS, gram_matrix
 
 Array = NDArray[Any]
@@ -315,18 +309,9 @@ def _new_path(most: int) -> _Path:
 def _new_watch(n_atoms: int, most: int) -> _Watch:
     correlation, change, distance, barred = np.zeros((4, n_atoms))
     weights, trial = np.zeros((2, most))
-    return _Watch(
-        np.zeros(n_atoms, np.int64),
-        np.full(n_atoms, -1),
-        correlation,
-        change,
-        distance,
-        barred,
-        np.zeros((most, n_atoms)),
-        np.arange(most),
-        weights,
-        trial,
-    )
+    atom, place = np.zeros(n_atoms, np.int64), np.full(n_atoms, -1)
+    table, slot = np.zeros((most, n_atoms)), np.arange(most)
+    return _Watch(atom, place, correlation, change, distance, barred, table, slot, weights, trial)
 
 
 @kernel(REORDERED)

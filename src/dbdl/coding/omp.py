@@ -420,17 +420,10 @@ def _new_screen(gram: Array, n_atoms: int, longest: int) -> _Screen:
     if width % 256 == 0:  # rows that are whole pages apart would share cache sets
         width += LINE
     buffer = _aligned_zeros(longest + 8 + 3, width, np.float32)
-    return _Screen(
-        gram,
-        buffer[3:],
-        np.zeros(CHUNK, np.float32),
-        buffer[0],
-        buffer[1],
-        buffer[2],
-        np.zeros(LANES, np.float32),
-        np.zeros(LANES, np.float32),
-        np.zeros(longest + 8, np.float32),
-    )
+    sizes = (CHUNK, LANES, LANES, longest + 8)
+    running, highest, lowest, weights = (np.zeros(size, np.float32) for size in sizes)
+    correlation, norm, score, directions = buffer[0], buffer[1], buffer[2], buffer[3:]
+    return _Screen(gram, directions, running, correlation, norm, score, highest, lowest, weights)
 
 
 def _aligned_zeros(n_rows: int, n_columns: int, dtype: type) -> Array:
@@ -750,7 +743,7 @@ def _solve(
     sizes: Array,
     coefficients: Array,
 ) -> None:
-    """Coefficients of each requested prefix of the chosen atoms, L' x = target, side by side."""
+    """Coefficients of each requested prefix of the chosen atoms, L' x = target, in turn."""
     columns, inverse_diagonal, target, solution = (
         factor.columns, factor.inverse_diagonal, factor.target, factor.trial,
     )  # fmt: skip

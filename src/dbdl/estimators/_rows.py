@@ -14,13 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dbdl._arrays import (
-    SAFE_EXPONENT,
-    as_labels,
-    only_numbers,
-    refuse_huge,
-    validate_rows,
-)
+from dbdl._arrays import SAFE_EXPONENT, as_labels, only_numbers, refuse_huge, validate_rows
 from dbdl._arrays import unit_rows as unit_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO

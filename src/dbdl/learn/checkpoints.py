@@ -199,17 +199,9 @@ class KeptChain:
 
 
 class CheckpointFolder:
-    """The files of one fit.
+    """The files of one fit, in a folder that is created if it does not exist.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Created if it does not exist.
-
-    Raises
-    ------
-    CheckpointError
-        If the folder cannot be created, or contains something else.
+    Raises `CheckpointError` if the folder cannot be created, or contains something else.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -125,21 +125,9 @@ class FitMemory(Record):
 class KeptJournal(Journal):
     """A journal that saves what is needed to resume a fit, and resumes an earlier one.
 
-    Parameters
-    ----------
-    problem : Problem
-    identity : Identity
-        With the seed of the earlier fit if there is one.
-    follow : callable
-        Receives every sweep.
-    choice : Choice or None
-    folder : CheckpointFolder or None
-    snapshots : dict of int to Snapshot
-        Last snapshot of each chain.
-    in_memory : bool
-        Whether to save snapshots in memory.
-    every : int
-        Sweeps between the checkpoints of a chain.
+    It is made by `open_journal`. ``identity`` has the seed of the earlier fit if there is one,
+    ``snapshots`` are the last ones of its chains by number, and ``in_memory`` says whether to save
+    snapshots in memory too.
     """
 
     def __init__(
@@ -283,8 +271,8 @@ def open_journal(
     Raises
     ------
     ValueError
-        If the memory belongs to other data or parameters. `CheckpointError` if the folder does, or
-        if its files are damaged.
+        If the memory or the folder belongs to other data or parameters, or files are damaged; for
+        the folder it is a `CheckpointError`.
     """
 
     def same_pilots(old: Identity) -> bool:

@@ -26,14 +26,9 @@ _ready: set[tuple[str, type[Coder]]] = set()
 
 
 def compile_kernels(dtype: np.dtype[Any], coders: Iterable[Coder]) -> None:
-    """Compile the kernels of a fit on the CPU, unless this process has done so before.
+    """Compile the kernels of a fit on CPU rows of this dtype, unless this process has done so.
 
-    Parameters
-    ----------
-    dtype : dtype
-        Dtype of the rows, float32 or float64.
-    coders : iterable of Coder
-        Coders that may be chosen.
+    ``coders`` are those that may be chosen.
     """
     families = {Forward, *map(type, coders)}
     if all((dtype.name, family) in _ready for family in families):

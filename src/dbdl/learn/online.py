@@ -22,16 +22,11 @@ from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Forward, PreparedAtoms
 from dbdl.draws import PLACES_OF_A_DRAW, Key, make_key
-from dbdl.learn.chain import (
-    MOST_INITIAL_ATOMS,
-    ChainSettings,
-    LearnedChain,
-    end_chain,
-    learn_chain,
-)
+from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
 from dbdl.learn.checkpoints import Choice
 from dbdl.learn.held_out import HeldOutChoice, choose_coder
 from dbdl.learn.journal import Journal
+from dbdl.learn.labels import one_hot
 from dbdl.learn.members import Member, code_prior, publish_member, score_rows
 from dbdl.learn.pilots import (
     PILOT_ROWS,
@@ -400,15 +395,15 @@ def label_sums(
     """
     data, n_atoms = learned.data, len(learned.dictionary.atoms)
     if coder is None:
-        labels = backend.labels(data)
-        sums = backend.gather(labels, learned.chain.state.codes, n_atoms, np.ones(data.n_classes))
+        weights, codes = np.ones(data.n_classes), learned.chain.state.codes
+        sums = backend.gather(backend.labels(data), codes, n_atoms, weights)
         own = AtomSums(backend.to_host(sums.gram), backend.to_host(sums.cross))
     else:
         dictionary = learned.dictionary
         atoms = PreparedAtoms(dictionary.atoms, code_prior(learned, dictionary))
         codes = coder.encode(backend.to_host(data.X), atoms, backend).astype(np.float64)
-        one_hot = np.eye(data.n_classes)[data.class_of_row]
-        own = AtomSums((codes.T @ codes).toarray(), codes.T @ one_hot)
+        labels = one_hot(data.class_of_row, data.n_classes)
+        own = AtomSums((codes.T @ codes).toarray(), codes.T @ labels)
     if known is None:
         return own
     births = learned.chain.state.parameters.births
@@ -419,14 +414,6 @@ def label_sums(
     own.gram[np.ix_(place, place)] += before.gram
     own.cross[place, : before.cross.shape[1]] += before.cross
     return own
-
-
-def solve_labels(
-    sums: AtomSums, dictionary: Dictionary, penalty: float, *, recoded: bool
-) -> NDArray[np.float64]:
-    """Ridge regression of the labels on published codes (eq. 15): (n_atoms, n_classes)."""
-    scale = np.ones(len(dictionary.scale)) if recoded else dictionary.scale
-    return scaled_ridge(sums, scale, penalty)
 
 
 # ---------------------------------------------------------------------------------- ensemble
@@ -514,7 +501,8 @@ def learn_batch_in_chain(
     if labels.kind != "none":
         recoded = labels.kind == "recoded"
         sums = label_sums(learned, known, coder if recoded else None, backend)
-        label_atoms = solve_labels(sums, learned.dictionary, labels.penalty, recoded=recoded)
+        scale = learned.dictionary.scale
+        label_atoms = scaled_ridge(sums, np.ones(len(scale)) if recoded else scale, labels.penalty)
     memory = remember(learned, known, sums, settings, backend)
     return memory, publish_member(learned, learned.dictionary, label_atoms)
 
@@ -568,7 +556,7 @@ def choose_for_batch(
     if data.n_samples < LEAST_SCORED or (len(coders) == 1 and not candidates.calibrate):
         found = None
     elif batch.has_new_classes:
-        found = _choose_on_left_out_rows(state, batch, problem, coders, forgetting, crew, journal)
+        found = _choose_on_held_out_rows(state, batch, problem, coders, forgetting, crew, journal)
     else:
         place = np.searchsorted(published.classes, state.labels)
         classes = place[data.class_of_row]
@@ -593,7 +581,7 @@ def _choose_on_new_rows(
     return choose_coder(coders, score_rows(X, members, coders, crew.backend()), class_of_row)
 
 
-def _choose_on_left_out_rows(
+def _choose_on_held_out_rows(
     state: OnlineState,
     batch: Batch,
     problem: Problem,
@@ -636,8 +624,8 @@ def pool(before: HeldOutChoice | None, now: HeldOutChoice | None) -> HeldOutChoi
         (1 - share) * np.log(before.every_sharpness) + share * np.log(now.every_sharpness)
     )
     best = int(np.argmin(losses))
-    return HeldOutChoice(
-        coders=now.coders,
+    return replace(
+        now,
         accuracy=mean("accuracy"),
         log_loss=losses,
         best=best,

@@ -70,20 +70,11 @@ def _folds(problem: Problem) -> list[Fold]:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidates among which held-out rows choose.
-
-    Attributes
-    ----------
-    coders : sequence of Coder
-    label_weights : sequence of float
-        Weights of labels learned jointly with the atoms.
-    calibrate : bool
-        Whether the temperature is fitted.
-    """
+    """The candidates among which held-out rows choose."""
 
     coders: Sequence[Coder]
-    label_weights: Sequence[float] = (1.0,)
-    calibrate: bool = True
+    label_weights: Sequence[float] = (1.0,)  # of labels learned jointly with the atoms
+    calibrate: bool = True  # whether the temperature is fitted
 
     def n_pilots(self, problem: Problem) -> int:
         """Number of pilot chains: 0 if there is nothing to choose."""
@@ -123,11 +114,7 @@ def pilot_settings(problem: Problem) -> Problem:
 
 
 def _learn_pilot(
-    problem: Problem,
-    coders: Sequence[Coder],
-    pilot: Pilot,
-    backend: Backend,
-    journal: ChainJournal,
+    problem: Problem, coders: Sequence[Coder], pilot: Pilot, backend: Backend, journal: ChainJournal
 ) -> tuple[PreparedAtoms, list[Scores]]:
     key = make_key(problem.seed, 1 + pilot.number)
     learned = learn_with_labels(key, problem.of_rows(pilot.fold.learn), backend, journal)

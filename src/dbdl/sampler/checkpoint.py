@@ -50,12 +50,8 @@ def from_arrays(
 ) -> RecordType:
     """Undo `to_arrays` for a dataclass; the names under ``prefix`` must be exactly its fields.
 
-    The record is checked by `dbdl.model.trust.check` with the given ``scope``.
-
-    Raises
-    ------
-    CheckpointError
-        If the names are not those of the dataclass, or an array contradicts its field.
+    The record is checked by `dbdl.model.trust.check` with the given ``scope``. Raises
+    `CheckpointError` if names or arrays contradict the fields of the dataclass.
     """
     own = {name for name in arrays if name.startswith(prefix)}
     try:
@@ -94,10 +90,7 @@ def write_archive(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the description and the arrays that `write_archive` wrote.
 
-    Raises
-    ------
-    CheckpointError
-        If the file cannot be read, is damaged, or is not a checkpoint.
+    Raises `CheckpointError` if the file cannot be read, is damaged, or is not a checkpoint.
     """
     with _opened(path) as file, _archives.open_archive(file, KIND) as (about, archive):
         return about, _archives.read_arrays(archive)

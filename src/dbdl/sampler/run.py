@@ -85,24 +85,13 @@ class Snapshot(Record):
 
     Draws are addressed by the number of the sweep, so a resumed chain makes the same draws as an
     uninterrupted one.
-
-    Attributes
-    ----------
-    parameters : Parameters
-    codes : Codes
-    sweep : int
-        Number of the last sweep.
-    priors : Priors
-        Of the remaining atoms.
-    trace : Trace
-        Records of the sweeps so far.
     """
 
     parameters: Parameters
     codes: Codes
-    sweep: Count
-    priors: Priors
-    trace: Trace
+    sweep: Count  # number of the last sweep
+    priors: Priors  # of the remaining atoms
+    trace: Trace  # records of the sweeps so far
 
     def faults(self) -> Iterator[str]:
         """Report a number of sweeps that differs from that of their records."""
