@@ -151,7 +151,7 @@ def encode_each(
     X: Floats, atoms: PreparedAtoms, coders: Sequence[Coder], backend: CodingBackend
 ) -> list[csr_matrix]:
     """Codes of rows by each coder; coders of one family share their work."""
-    X = X.astype(atoms.atoms.dtype, copy=False)
+    X = np.ascontiguousarray(X, dtype=atoms.atoms.dtype)
 
     def encode(rows: Floats, exponent: int) -> list[csr_matrix]:
         codes: dict[Coder, csr_matrix] = {}
