@@ -390,6 +390,7 @@ def reverse_rows(codes):
         ({"snapshot__codes__atom": reverse_rows}, "atom is not ascending within each row"),
         ({"snapshot__codes__row_start": lambda a: a.astype(np.int32)}, "has dtype int32"),
         ({"snapshot__codes__strength": lambda a: a[:-1]}, "strength has shape"),
+        ({"snapshot__codes__strength": lambda a: a * 1e300}, "their squares overflow"),
         ({"snapshot__codes__strength": lambda a: a.astype(np.float32)}, "expected float64"),
         ({"snapshot__parameters__births": reverse_rows}, "births is not ascending"),
         ({"snapshot__parameters__noise_precision": lambda a: a[:1]}, "n_classes = 3"),

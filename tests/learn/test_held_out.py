@@ -1,17 +1,21 @@
 """Folds leave out every row once; the best coder is chosen, and scores are calibrated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dbdl.coding import Forward
 from dbdl.draws import make_key
 from dbdl.learn.held_out import (
+    HeldOutChoice,
     choose_coder,
     fit_sharpness,
     log_loss,
     stratified_folds,
     to_probabilities,
 )
+from dbdl.model.trust import RecordError, check
 
 # -------------------------------------------------------------------------------- what is left out
 
@@ -95,3 +99,13 @@ def test_the_sharpness_of_rows_that_are_all_right_is_that_with_one_more_row_at_r
         smoothed = 0.5 / (n + 1)
         expected = np.log((1 - smoothed) / smoothed)
         assert fit_sharpness(np.eye(2)[y], y) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("sharpness", [0.0, 1e-310, np.nan])
+def test_a_sharpness_without_a_temperature_is_refused(sharpness):
+    scores, y = np.eye(3)[[0, 1, 2, 0]], np.array([0, 1, 2, 1])
+    choice = choose_coder([Forward(1), Forward(2)], [scores, scores], y)
+    check(HeldOutChoice, choice, "choice")
+    bad = replace(choice, every_sharpness=np.array([1.0, sharpness]))
+    with pytest.raises(RecordError, match="every_sharpness has entries"):
+        check(HeldOutChoice, bad, "choice")

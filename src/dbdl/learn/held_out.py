@@ -16,6 +16,9 @@ from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, Length, Positive, reals
 
+#: The inverse of a smaller sharpness, a temperature, would overflow.
+LEAST_SHARPNESS = 1e-300
+
 Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
 
@@ -127,7 +130,7 @@ class HeldOutChoice(Record):
     best: Count
     sharpness: Positive
     n_rows: Count
-    every_sharpness: Annotated[NDArray[np.float64], reals("n_coders", least=0)]
+    every_sharpness: Annotated[NDArray[np.float64], reals("n_coders", least=LEAST_SHARPNESS)]
 
     def faults(self) -> Iterator[str]:
         """Report an index of the best coder that is out of range."""

@@ -46,6 +46,9 @@ class Scope:
 
 # ------------------------------------------------------------- rules: each yields a value's faults
 
+#: Squares of larger numbers overflow.
+LARGEST = float(np.sqrt(np.finfo(np.float64).max))
+
 
 @dataclass(frozen=True)
 class Array:
@@ -84,6 +87,8 @@ class Array:
     def _faults_of_entries(self, value: NDArray[Any], scope: Scope) -> Iterator[str]:
         if self.finite and not np.isfinite(value).all():
             yield "has entries that are NaN or infinite"
+        if self.of_rows and not np.abs(value).max() < LARGEST:
+            yield "has entries so large that their squares overflow"
         if self.least is not None and not value.min() >= self.least:
             yield f"has entries below {self.least:g}"
         if self.below is not None and not value.max() < (size := scope.sizes.get(self.below, 0)):
