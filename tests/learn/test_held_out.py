@@ -109,3 +109,9 @@ def test_a_sharpness_without_a_temperature_is_refused(sharpness):
     bad = replace(choice, every_sharpness=np.array([1.0, sharpness]))
     with pytest.raises(RecordError, match="every_sharpness has entries"):
         check(HeldOutChoice, bad, "choice")
+
+
+def test_scores_that_overflow_are_a_clear_error():
+    scores = np.array([[1e300, -1e300], [-1e300, 1e300]])
+    with pytest.raises(ValueError, match="scores of rows overflow"):
+        fit_sharpness(scores, np.array([0, 1]))

@@ -19,6 +19,11 @@ from dbdl.model.trust import Count, Length, Positive, reals
 #: The inverse of a smaller sharpness, a temperature, would overflow.
 LEAST_SHARPNESS = 1e-300
 
+SCORES_OVERFLOW = (
+    "The scores of rows overflow, so no temperature fits them. Expected label atoms in proportion "
+    "to the rows. Scale X, or fit the model again if it comes from a file."
+)
+
 Scores = NDArray[np.float64]
 Classes = NDArray[np.int64]
 
@@ -85,7 +90,10 @@ def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
     sharpness would be infinite if all rows are classified correctly.
     """
     smoothing = 1.0 / (len(scores) + 1.0)
-    spread = float(scores.std()) or 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(scores.std()) or 1.0
+    if not np.isfinite(spread):
+        raise ValueError(SCORES_OVERFLOW)
     below = _below_largest(scores)
     true = float(below[np.arange(len(below)), class_of_row].mean())
     labelled = (1 - smoothing) * true + smoothing * float(below.mean())
