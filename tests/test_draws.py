@@ -284,3 +284,9 @@ def test_dropping_an_atom_leaves_the_draws_of_the_others_alone():
         draws.normals(KEY, Site.ATOM, kept, 1, 9),
         draws.normals(KEY, Site.ATOM, births(7), 1, 9)[kept],
     )
+
+
+@pytest.mark.parametrize("shape", [0.0, -1.0, np.nan])
+def test_a_shape_that_no_attempt_could_meet_is_an_error(shape):
+    with pytest.raises(ValueError, match="must be positive"):
+        draws.log_gammas((1, 2), 1, 0, np.arange(3), 0, np.array([1.0, shape, 2.0]))

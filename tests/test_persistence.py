@@ -203,7 +203,7 @@ def test_types_of_others_are_refused_by_name_on_saving_and_nothing_is_written(tm
         "dbdl.learn.held_out.minimize_scalar",  # a function that a trusted room imports
         "dbdl.learn.held_out.choose_coder",  # a function of a trusted room
         "dbdl.learn.members.csr_matrix",  # a class that a trusted room imports
-        "dbdl.estimators._rows.BaseEstimator",  # likewise, and an estimator
+        "dbdl.model.settings.BaseEstimator",  # likewise, and an estimator
         "dbdl.learn.no_such_module.Thing",
         "dbdl.learnt.Thing",
         "dbdl.estimators._progress.FitProgress",  # neither an estimator nor a plain record

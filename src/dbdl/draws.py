@@ -298,6 +298,8 @@ def log_gammas(
     places, births, shapes = np.broadcast_arrays(places, births, shapes)
     places, births = (numbers.astype(np.int64).ravel() for numbers in (places, births))
     flat = np.ascontiguousarray(shapes, dtype=np.float64).ravel()
+    if not (flat > 0).all():  # no attempt at such a variate would ever be accepted
+        raise ValueError(f"shapes of Gamma variates must be positive, got {flat.min()}")
     out, accepted = np.empty(flat.size), np.empty(flat.size, dtype=np.bool_)
     _try_log_gammas(key, int(site), places, births, sweep, flat, 0, out, accepted)
     attempt = 0

@@ -1,9 +1,11 @@
 """Sums over samples add up along one binary tree."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
+from dbdl.model.statistics import AtomSums, SeenSums, UsageSums, tree_sum
 
 
 def atom_sums(value):
@@ -70,3 +72,13 @@ def test_usage_sums_add_field_by_field():
     assert total.count.dtype == np.int64
     np.testing.assert_array_equal(total.count, 2)
     np.testing.assert_array_equal(total.residual_square, 1.0)
+
+
+def test_more_uses_of_an_atom_than_rows_are_a_fault():
+    sums = SeenSums.none(2, 3)
+    assert not list(sums.faults())
+    few = replace(sums, n_rows=np.array([1.0, 4.0]), count=np.array([[1, 0, 1], [4, 0, 2.0]]))
+    assert not list(few.times(0.3).faults())
+    assert list(replace(few, n_rows=np.array([1.0, 3.0])).faults()) == [
+        "count is larger than n_rows"
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, Self, TypeVar
@@ -14,6 +14,9 @@ from dbdl.model.record import ArrayRecord
 from dbdl.model.trust import Floats, counts, reals
 
 Numbers = NDArray[Any]
+
+#: Counts that are forgotten in part are rounded.
+ROUNDING = 1e-6
 
 
 class _Sums(ArrayRecord):
@@ -105,6 +108,11 @@ class SeenSums(_Sums):
     n_strengths: Annotated[Numbers, counts("n_classes")]
     strength_square: Annotated[Floats, counts("n_classes")]
     residual_square: Annotated[Floats, counts("n_classes")]
+
+    def faults(self) -> Iterator[str]:
+        """Yield a fault if more rows of a class use an atom than the class has."""
+        if (self.count > (1 + ROUNDING) * self.n_rows[:, np.newaxis]).any():
+            yield "count is larger than n_rows"
 
     @staticmethod
     def none(n_classes: int, n_atoms: int) -> SeenSums:
