@@ -15,25 +15,22 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.problems import Split, splits
+from dbdl import DBDLClassifier
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Forward, Orthogonal, candidates, lengths_for
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_members, score_rows
-from dbdl.learn.pilots import choose
+from dbdl.learn.pilots import Candidates, choose
 from dbdl.learn.problem import LabelSettings, Problem
 
 OUTPUT = Path("benchmarks/output")
 
-LETTER = ChainSettings(
-    scan="paper",
-    strengths_counted="all",
-    beta_size="current",
-    least_energy=0.0,
+LETTER = replace(
+    ChainSettings(**DBDLClassifier.paper().model.get_params()),
     n_atom_draws=1,
     start_selection="half",
     keep_copies=True,
-    n_start_nonzero=50,
 )
 
 #: (what changes, chain settings, label settings, coders to choose from, chains)
@@ -76,11 +73,10 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
     _, settings, labels, coders, n_chains = row
     classes, y = np.unique(split.y_train, return_inverse=True)
     problem = Problem(split.X_train, y, len(classes), settings, labels, n_chains)
-    crew, journal, coder = Crew(n_threads=2), Journal(), coders[0]
-    if len(coders) > 1:
-        coder = choose(problem, coders, [1.0], crew, journal).coder
-    members = learn_members(problem, coder, crew, journal)
-    (scores,) = score_rows(split.X_test, members, [coder], crew.backend())
+    crew, journal = Crew(n_threads=2), Journal()
+    choice = choose(problem, Candidates(coders, calibrate=False), crew, journal)
+    members = learn_members(problem, choice, crew, journal)
+    (scores,) = score_rows(split.X_test, members, [choice.coder], crew.backend())
     right = classes[scores.argmax(axis=1)] == split.y_test
     return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
 

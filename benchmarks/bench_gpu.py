@@ -30,6 +30,7 @@ from dbdl.coding import Forward, PreparedAtoms
 from dbdl.draws import make_key
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.checkpoints import Choice
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_members
 from dbdl.learn.problem import LabelSettings, Problem
@@ -120,7 +121,8 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
 
     def five() -> None:
         problem = Problem(X, y, n_classes, settings, LabelSettings(), n_chains=5)
-        learn_members(problem, Forward(50), Crew(device, 5, size=problem.size), Journal())
+        choice, crew = Choice.of([Forward(50)], None), Crew(device, 5, size=problem.size)
+        learn_members(problem, choice, crew, Journal())
 
     for name, work, wanted in (("one chain", one, 0.5), ("five chains", five, 1.5)):
         seconds, first = median_seconds(work)

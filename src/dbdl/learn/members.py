@@ -129,6 +129,11 @@ def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
     )
 
 
+def prepare(learned: LearnedChain, dictionary: Dictionary) -> PreparedAtoms:
+    """Prepare the atoms of a chain for coding."""
+    return PreparedAtoms(dictionary.atoms, code_prior(learned, dictionary))
+
+
 @dataclass(frozen=True)
 class LabelledChain:
     """A chain with everything needed to compute its label atoms for any coder."""
@@ -143,7 +148,7 @@ class LabelledChain:
     @cached_property
     def prepared(self) -> PreparedAtoms:
         """The atoms with their Gram matrices."""
-        return PreparedAtoms(self.dictionary.atoms, code_prior(self.chain, self.dictionary))
+        return prepare(self.chain, self.dictionary)
 
     def label_atoms(self, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
         """Label atoms for each coder; they depend on it only if rows are recoded."""

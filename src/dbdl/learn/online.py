@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Forward, PreparedAtoms
-from dbdl.draws import PLACES_OF_A_DRAW, Key, make_key
+from dbdl.draws import PLACES_OF_A_DRAW, Key
 from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
 from dbdl.learn.checkpoints import Choice
 from dbdl.learn.held_out import HeldOutChoice, choose_coder
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import one_hot
-from dbdl.learn.members import Member, code_prior, publish_member, score_rows
+from dbdl.learn.members import Member, prepare, publish_member, score_rows
 from dbdl.learn.pilots import (
     PILOT_ROWS,
     Candidates,
@@ -399,8 +399,7 @@ def label_sums(
         sums = backend.gather(backend.labels(data), codes, n_atoms, weights)
         own = AtomSums(backend.to_host(sums.gram), backend.to_host(sums.cross))
     else:
-        dictionary = learned.dictionary
-        atoms = PreparedAtoms(dictionary.atoms, code_prior(learned, dictionary))
+        atoms = prepare(learned, learned.dictionary)
         codes = coder.encode(backend.to_host(data.X), atoms, backend).astype(np.float64)
         labels = one_hot(data.class_of_row, data.n_classes)
         own = AtomSums((codes.T @ codes).toarray(), codes.T @ labels)
@@ -553,7 +552,7 @@ def choose_for_batch(
     if published is None:
         return choose(problem, candidates, crew, journal)
     data, coders = batch.data, candidates.coders
-    if data.n_samples < LEAST_SCORED or (len(coders) == 1 and not candidates.calibrate):
+    if data.n_samples < LEAST_SCORED or not candidates.is_open:
         found = None
     elif batch.has_new_classes:
         found = _choose_on_held_out_rows(state, batch, problem, coders, forgetting, crew, journal)
@@ -562,10 +561,7 @@ def choose_for_batch(
         classes = place[data.class_of_row]
         found = _choose_on_new_rows(published.members, data.X, classes, coders, crew)
     pooled = pool(published.choice.held_out, found)
-    if pooled is None:
-        return published.choice
-    choice = Choice.of(coders, pooled)
-    return choice if candidates.calibrate else replace(choice, temperature=1.0)
+    return published.choice if pooled is None else candidates.choice(pooled)
 
 
 def _choose_on_new_rows(
@@ -595,7 +591,7 @@ def _choose_on_held_out_rows(
     def learn(
         pilot: Pilot, backend: Backend, own: ChainJournal
     ) -> tuple[PreparedAtoms, list[NDArray[np.float64]]]:
-        key, known = make_key(problem.seed, 1 + pilot.number), state.chains[pilot.chain]
+        key, known = problem.pilot_key(pilot.number), state.chains[pilot.chain]
         part = batch.of_rows(pilot.fold.learn)
         _, member = learn_batch_in_chain(
             key, known, part, pilot_problem, coders[0], forgetting, backend, own

@@ -21,7 +21,7 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, PreparedAtoms, encode_each
 from dbdl.draws import make_key
 from dbdl.learn.checkpoints import Choice
-from dbdl.learn.held_out import Fold, Scores, choose_coder, stratified_folds
+from dbdl.learn.held_out import Fold, HeldOutChoice, Scores, choose_coder, stratified_folds
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_with_labels
 from dbdl.learn.problem import Problem
@@ -76,12 +76,23 @@ class Candidates:
     label_weights: Sequence[float] = (1.0,)  # of labels learned jointly with the atoms
     calibrate: bool = True  # whether the temperature is fitted
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to choose or to fit."""
+        return self.calibrate or len(self.coders) > 1 or len(self.label_weights) > 1
+
+    def pilots(self, problem: Problem) -> list[Pilot]:
+        """List the pilot chains for one weight of the labels; none if nothing is open."""
+        return pilots_of(problem) if self.is_open and problem.n_classes > 1 else []
+
     def n_pilots(self, problem: Problem) -> int:
-        """Number of pilot chains: 0 if there is nothing to choose."""
-        is_open = self.calibrate or len(self.coders) > 1 or len(self.label_weights) > 1
-        if problem.n_classes == 1 or not is_open:
-            return 0
-        return len(self.label_weights) * len(pilots_of(problem))
+        """Number of pilot chains for all weights of the labels."""
+        return len(self.label_weights) * len(self.pilots(problem))
+
+    def choice(self, held_out: HeldOutChoice | None, label_weight: float = 1.0) -> Choice:
+        """Return the choice that held-out rows make, if there are any."""
+        choice = Choice.of(self.coders, held_out, label_weight)
+        return choice if self.calibrate else replace(choice, temperature=1.0)
 
 
 def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journal) -> Choice:
@@ -89,20 +100,19 @@ def choose(problem: Problem, candidates: Candidates, crew: Crew, journal: Journa
     if journal.choice is not None:
         return journal.choice
     coders, weights = candidates.coders, candidates.label_weights
-    if candidates.n_pilots(problem) == 0:
-        return Choice.of(coders, None, weights[0])
+    pilots, choices = candidates.pilots(problem), []
+    if not pilots:
+        return candidates.choice(None, weights[0])
     if isinstance(problem.X, LazyRows):
-        problem = replace(problem, X=problem.X.remember(_pilot_rows(problem)))
-    pilots, choices = pilots_of(problem), []
+        seen = np.unique(np.concatenate([rows for pilot in pilots for rows in pilot.fold]))
+        problem = replace(problem, X=problem.X.remember(seen))
     for number, weight in enumerate(weights):
         learn = partial(_learn_pilot, pilot_settings(problem.with_label_weight(weight)), coders)
         scored = score_left_out_rows(
             problem, pilots, coders, learn, crew, journal, number * len(pilots)
         )
-        choices.append(Choice.of(coders, choose_coder(coders, *scored), weight))
+        choices.append(candidates.choice(choose_coder(coders, *scored), weight))
     best = min(choices, key=Choice.loss)
-    if not candidates.calibrate:
-        best = replace(best, temperature=1.0)
     journal.keep_choice(best)
     return best
 
@@ -116,16 +126,10 @@ def pilot_settings(problem: Problem) -> Problem:
 def _learn_pilot(
     problem: Problem, coders: Sequence[Coder], pilot: Pilot, backend: Backend, journal: ChainJournal
 ) -> tuple[PreparedAtoms, list[Scores]]:
-    key = make_key(problem.seed, 1 + pilot.number)
+    key = problem.pilot_key(pilot.number)
     learned = learn_with_labels(key, problem.of_rows(pilot.fold.learn), backend, journal)
     journal.keep(learned.chain.chain, backend)
     return learned.prepared, learned.label_atoms(coders)
-
-
-def _pilot_rows(problem: Problem) -> NDArray[np.int64]:
-    """Return the indices of all rows that pilot chains see or score."""
-    parts = [rows for fold in _folds(problem) for rows in fold]
-    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
 
 
 def score_left_out_rows(

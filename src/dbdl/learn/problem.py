@@ -53,6 +53,10 @@ class Problem:
         """Key of the random draws of a chain."""
         return make_key(self.seed, FIRST_CHAIN + number)
 
+    def pilot_key(self, number: int) -> Key:
+        """Return the key of a pilot chain; the first key belongs to the folds."""
+        return make_key(self.seed, 1 + number)
+
     def of_rows(self, rows: NDArray[np.int64]) -> Problem:
         """Return the problem of learning from some of the rows, in memory."""
         return replace(self, X=self.X[rows], class_of_row=self.class_of_row[rows])
