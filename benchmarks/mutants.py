@@ -311,8 +311,8 @@ MUTANTS = (
     mutant(
         "pilot-chains-not-counted",
         "learn/pilots.py",
-        "return len(self.label_weights) * len(pilots_of(problem))",
-        "return len(pilots_of(problem))",
+        "return len(self.label_weights) * len(self.pilots(problem))",
+        "return len(self.pilots(problem))",
         "estimators/test_progress.py",
     ),
     mutant(
@@ -332,8 +332,8 @@ MUTANTS = (
     mutant(
         "calibrated-all-the-same",
         "learn/pilots.py",
-        "if not candidates.calibrate:",
-        "if False:",
+        "return choice if self.calibrate else replace(choice, temperature=1.0)",
+        "return choice",
         "estimators/test_classifier.py",
     ),
     mutant(
