@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
@@ -80,10 +81,11 @@ class DaskEngine:
         )
 
     def hold(self, inner: Backend, part: Part) -> Future:
-        """Read the rows of a part on the worker where they stay; chains share them."""
+        """Read the rows of a part on the worker where they stay as long as their source exists."""
         key = id(part.source), part.rows.start, part.rows.stop
         if key not in self._held:
             self._held[key] = self._read(inner, part)
+            weakref.finalize(part.source, self._held.pop, key, None)
         return self._held[key]
 
     def _read(self, inner: Backend, part: Part) -> Future:

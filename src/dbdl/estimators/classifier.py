@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -22,25 +22,26 @@ from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.checkpoints import Choice
+from dbdl.learn.choice import Candidates, Choice, choose
 from dbdl.learn.held_out import HeldOutChoice
-from dbdl.learn.members import Member, learn_members
+from dbdl.learn.members import Member, learn_members, publish_members
 from dbdl.learn.online import (
     OnlineState,
     Published,
     choose_for_batch,
+    finish_batch,
     in_order,
     learn_batch,
     take_batch,
 )
-from dbdl.learn.pilots import Candidates, choose
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
+from dbdl.views import View
 
-#: Candidates for the weight of joint labels.
+#: Weights of joint labels, which members take in turn.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
 #: Kinds of label atoms that are computed from sums over rows, to which a batch can add.
 ONLINE_CLASSIFIERS = ("ridge", "recoded")
@@ -182,6 +183,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
         "n_chains": [AT_LEAST_ONE],
+        "views": [str, View, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
         "label_weight": [StrOptions({"auto"}), POSITIVE],
@@ -194,7 +196,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self,
         *,
         n_sweeps: int = 35,
-        n_chains: int = 5,
+        n_chains: int = 8,
+        views: Any = "auto",
         n_initial_atoms: int | None = None,
         coder: str | Coder | Sequence[str | Coder] = "auto",
         n_nonzero: int | str = "auto",
@@ -215,6 +218,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ) -> None:
         self.n_sweeps = n_sweeps
         self.n_chains = n_chains
+        self.views = views
         self.n_initial_atoms = n_initial_atoms
         self.coder = coder
         self.n_nonzero = n_nonzero
@@ -259,7 +263,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         - A class whose rows use no atom keeps its strength precision.
         - The published atoms are the posterior mean, which is the limit of the mean of many draws
           (``n_atom_draws`` averages draws), scaled to unit norm; codes and label atoms follow.
-        - `predict_proba` is a softmax with a temperature fitted on held-out rows.
+        - The chain learns from all rows, and `predict_proba` is a softmax with temperature 1. With
+          ``calibrate=True`` a tenth of the rows is left out, and the temperature is fitted on it.
 
         Parameters
         ----------
@@ -275,7 +280,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             least_energy=0.0,
             n_start_nonzero=50,
         )
-        paper = cls(n_chains=1, coder=Orthogonal(n_nonzero), classifier="gibbs", model=model)
+        paper = cls(
+            n_chains=1,
+            views="plain",
+            coder=Orthogonal(n_nonzero),
+            classifier="gibbs",
+            calibrate=False,
+            model=model,
+        )
         return paper.set_params(**overrides)
 
     @whole_or_not_at_all
@@ -303,8 +315,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
-            choice = choose(problem, candidates, crew, journal)
-            members = learn_members(problem, choice, crew, journal)
+            learned = learn_members(problem, candidates.coders, crew, journal)
+        choice = choose(learned, problem.class_of_row, candidates)
+        members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
         return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
@@ -344,7 +357,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             )
         state, published = self._earlier_batches(), None
         if state.chains:
-            choice = Choice(self.coder_, self.temperature_, 1.0, self.held_out_)
+            coders = tuple(chain.coder for chain in self.chains_)
+            weights = np.array([chain.weight for chain in self.chains_])
+            choice = Choice(coders, weights, self.temperature_, self.held_out_)
             published = Published(self.chains_, self.classes_, choice)
         rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
         check_classification_targets(labels)
@@ -354,13 +369,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         state, batch = take_batch(state, rows, labels)
         problem, crew = self._problem(batch.data.X, batch.data.class_of_row, state)
         candidates = self._candidates(first=published is None)
-        with self._journal_of_batch(problem, candidates, state, batch) as journal:
-            choice = choose_for_batch(
-                published, state, batch, problem, candidates, self.forgetting, crew, journal
+        with self._journal_of_batch(problem, candidates, state) as journal:
+            learned = learn_batch(
+                state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
-            state, members = learn_batch(
-                state, batch, problem, choice.coder, self.forgetting, crew, journal
-            )
+        choice = choose_for_batch(published, state, batch, learned, candidates, crew)
+        state, members = finish_batch(state, learned, candidates.coders, choice)
         self.classes_ = all_classes
         return self._publish(in_order(members, state, all_classes), choice, online=state)
 
@@ -373,7 +387,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Set the arrays of all chains."""
         super()._stack(chains)
         self.selection_probability_ = np.hstack([m.selection_probability for m in chains])
-        label_atoms = np.concatenate([m.label_atoms for m in chains]) / len(chains)
+        label_atoms = np.concatenate([m.weight * m.label_atoms for m in chains])
         if len(self.classes_) == 2:
             label_atoms = label_atoms[:, 1:] - label_atoms[:, :1]
         self.label_atoms_ = label_atoms
@@ -383,6 +397,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
+        scope.sizes["n_members"] = len(self.chains_)
         self._check_attributes(scope.inner(), "temperature_", "held_out_")
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
@@ -392,12 +407,15 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
-        labels = LabelSettings(kind, self.penalty)
+        labels = LabelSettings(kind, self.penalty, self._label_weights())
         n_classes, n_chains = len(self.classes_ if state is None else state.labels), self.n_chains
         if state is not None and state.chains:
             n_chains = len(state.chains)
         seed = None if state is None else state.seed
-        problem, crew = self._pose(X, class_of_row, n_classes, labels, n_chains, seed)
+        problem, crew = self._pose(
+            X, class_of_row, n_classes, labels, seed,
+            n_chains=n_chains, leaves_out=self._candidates().is_open,
+        )  # fmt: skip
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
@@ -407,14 +425,15 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     def _candidates(self, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""
-        coders = self._coders(self.n_features_in_)
-        if not first and self.classifier == "recoded":  # label atoms belong to one coder
-            coders = [self.coder_]
-        weights: tuple[float, ...] = (1.0,)
-        if self.classifier == "joint":
-            auto = self.label_weight == "auto"
-            weights = LABEL_WEIGHTS if auto else (float(self.label_weight),)
-        return Candidates(coders, weights, self.calibrate)
+        coders, recoded = self._coders(self.n_features_in_), self.classifier == "recoded"
+        if not first and recoded:  # label atoms belong to one coder
+            coders = [self.chains_[0].coder]
+        return Candidates(coders, self.calibrate, shared=recoded)
+
+    def _label_weights(self) -> tuple[float, ...]:
+        """Return the weights of joint labels, which members take in turn."""
+        auto = self.label_weight == "auto"
+        return LABEL_WEIGHTS if auto else (float(self.label_weight),)
 
     @by_blocks
     @single_threaded_blas()

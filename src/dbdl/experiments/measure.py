@@ -17,9 +17,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dbdl.backends import NumbaBackend
-from dbdl.coding import Coder
+from dbdl.coding import Coder, encode_each
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.learn.members import score_rows
 from dbdl.registry import Method
 
 #: Folds of the cross-validation that chooses settings, and bins of the calibration error.
@@ -125,8 +124,13 @@ def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_
 
 
 def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tuple[Coder, float]:
-    """Return the coder that would have been best on the test rows, and its accuracy."""
-    rows = model._scaled(np.ascontiguousarray(test.X, dtype=model.atoms_.dtype))
-    every = score_rows(rows, model.chains_, coders, NumbaBackend())
+    """Return the coder that, used by all members, would have been best on the test rows."""
+    every: list[Any] = [0.0] * len(coders)
+    for chain in model.chains_:
+        rows = chain.view.apply(np.ascontiguousarray(test.X, dtype=chain.atoms.dtype))
+        codes = encode_each(rows, chain.prepared, coders, NumbaBackend())
+        every = [
+            e + chain.weight * (c @ chain.label_atoms) for e, c in zip(every, codes, strict=True)
+        ]
     accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in every]
     return coders[int(np.argmax(accuracy))], float(max(accuracy))

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
 from dbdl.coding.omp import Rule, gram_matrix
-from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._rows import RowEstimator, check_codes, decode
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Atoms, Scope
@@ -212,7 +212,7 @@ class KSVDDictionary(
             Approximations of the rows (of unit norm where ``normalize`` is set).
         """
         check_is_fitted(self)
-        return decode(X, self.atoms_)
+        return decode(check_codes(X, len(self.atoms_)), self.atoms_)
 
 
 # ------------------------------------------------------------------------------------ classifiers

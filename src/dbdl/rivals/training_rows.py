@@ -25,13 +25,15 @@ from dbdl.coding.omp import Rule
 from dbdl.draws import make_key
 from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder, stratified_folds
 from dbdl.learn.labels import one_hot
-from dbdl.learn.pilots import PILOT_FOLDS, PILOT_ROWS
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, reals, whole
 from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
 from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Rows = NDArray[np.int64]
+
+#: Folds of rows, each left out once, on which the coder is chosen.
+N_FOLDS = 5
 
 #: Members that take part in the choice of a coder: more hardly change it.
 PILOT_MEMBERS = 2
@@ -159,7 +161,7 @@ def choose_on_left_out_rows(
     """Choose among coders on rows left out, as DBDL does; None where no row can be left out."""
     X, class_of_row, n_classes = lesson.X, lesson.class_of_row, lesson.n_classes
     key = make_key(lesson.seed)
-    folds = list(stratified_folds(key, class_of_row, PILOT_FOLDS, PILOT_ROWS))
+    folds = stratified_folds(key, class_of_row, N_FOLDS, N_FOLDS)
     if not folds:
         return None
 
@@ -181,7 +183,7 @@ def choose_on_left_out_rows(
     parts = run_blocks(score, list(enumerate(folds)), lesson.n_threads)
     rows = np.concatenate([fold.held_out for fold in folds])
     scores = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    return choose_coder(coders, scores, class_of_row[rows])
+    return choose_coder(coders, [scores], [class_of_row[rows]])
 
 
 class RandomRowsClassifier(RowsClassifier):

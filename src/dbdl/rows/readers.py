@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import sys
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -189,6 +189,30 @@ class DaskRows(Reader):
 
     def _rows(self, rows: Rows) -> NDArray[Any]:
         return np.asarray(self.array[rows].compute())
+
+
+@dataclass(frozen=True)
+class SomeRows(Reader):
+    """Some of the rows of another reader."""
+
+    source: Reader
+    numbers: NDArray[np.int64]  # ascending
+
+    @classmethod
+    def of(cls, source: Reader, numbers: NDArray[np.int64]) -> Reader:
+        """Return a reader of the rows with these numbers; those of a collection stay there."""
+        shape = (len(numbers), source.shape[1])
+        if isinstance(source, DaskRows):
+            return replace(source, shape=shape, array=source.array[numbers])
+        return cls(shape, source.dtype, source, numbers)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, if the file has names."""
+        return getattr(self.source, "columns", None)
+
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        return self.source.take(self.numbers[rows])
 
 
 def is_dask(X: Any) -> bool:

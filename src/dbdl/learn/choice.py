@@ -1,0 +1,249 @@
+"""Choices made on rows that members left out: coders, weights, and the temperature.
+
+Three quarters of the training rows are initial atoms themselves, so coding training rows over the
+dictionary says nothing about new rows. Each member leaves out a tenth of the rows: neither its
+view, nor its atoms, nor its label atoms have seen them. These rows decide the member's coder and
+number of non-zeros, which matters more than any other parameter, its weight in the ensemble, and
+the temperature of the probabilities. A row is never scored by a member that saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from dbdl.coding import Coder
+from dbdl.learn.held_out import Classes, HeldOutChoice, Scores, choose_coder, fit_sharpness
+from dbdl.learn.members import LearnedMember
+
+#: The losses of all members together count as much as this many rows of a member's own when its
+#: coder and its sharpness are chosen.
+POOLED_ROWS = 300.0
+#: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
+#: With a few dozen rows the weights stay nearly uniform.
+WEIGHT_PENALTY = 2.0
+#: Weight of the results of earlier batches when a batch scores the coders.
+SAID_BEFORE = 0.5
+#: Most that the sharpness grows from a few members to the whole ensemble.
+MOST_GROWTH = 1.3
+
+
+class LeftOut(NamedTuple):
+    """Scores of rows by one member that has not seen them, for each coder."""
+
+    rows: NDArray[np.int64]
+    scores: Sequence[Scores]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates among which rows that were left out choose."""
+
+    coders: Sequence[Coder]
+    calibrate: bool = True  # whether the temperature is fitted
+    shared: bool = False  # whether all members have the same coder
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to choose or to fit."""
+        return self.calibrate or len(self.coders) > 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice for an ensemble.
+
+    Attributes
+    ----------
+    coders : tuple of Coder
+        Each member's coder.
+    weights : ndarray of shape (n_members,)
+        Shares of the members' scores, which add up to 1.
+    temperature : float
+        Temperature of the softmax of the scores.
+    held_out : HeldOutChoice or None
+        Results of every candidate; None if no row was left out.
+    """
+
+    coders: tuple[Coder, ...]
+    weights: NDArray[np.float64]
+    temperature: float
+    held_out: HeldOutChoice | None
+
+
+def choose(
+    members: Sequence[LearnedMember], class_of_row: Classes, candidates: Candidates
+) -> Choice:
+    """Choose coders, weights and the temperature on the rows that members left out."""
+    left_out = [LeftOut(member.share.fold.held_out, member.scores) for member in members]
+    if not all(len(member.rows) for member in left_out):
+        return without_rows(candidates, len(members))
+    return choose_by_scores(left_out, class_of_row, candidates)
+
+
+def without_rows(candidates: Candidates, n_members: int) -> Choice:
+    """Choose the coder with the fewest non-zeros, and equal weights."""
+    fewest = min(candidates.coders, key=lambda coder: coder.n_nonzero)
+    return Choice((fewest,) * n_members, np.full(n_members, 1.0 / n_members), 1.0, None)
+
+
+def choose_by_scores(
+    members: Sequence[LeftOut],
+    class_of_row: Classes,
+    candidates: Candidates,
+    before: Choice | None = None,
+) -> Choice:
+    """Choose by the scores of rows that members have not seen.
+
+    The results of a choice made before on other rows count too, if there is one with the same
+    candidates.
+    """
+    classes = [class_of_row[member.rows] for member in members]
+    held_out = choose_coder(candidates.coders, [member.scores for member in members], classes)
+    share = 1.0
+    if before is not None and before.held_out is not None:
+        held_out, share = pool(before.held_out, held_out)
+    index, sharpness = coders_of_members(held_out, candidates.shared)
+    calibrated = [
+        b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
+    ]
+    groups = group_by_rows(members, calibrated, class_of_row)
+    weights = fit_weights(groups, len(members))
+    total = float(weights @ sharpness)
+    temperature = len(members) / (common_sharpness(groups, weights, len(members)) * total)
+    weights = weights * sharpness / total
+    if share < 1 and before is not None:
+        weights = share * weights + (1 - share) * before.weights
+        temperature = temperature**share * before.temperature ** (1 - share)
+    coders = tuple(candidates.coders[k] for k in index)
+    return Choice(coders, weights, temperature if candidates.calibrate else 1.0, held_out)
+
+
+def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, float]:
+    """Pool earlier results, which count half, with the present ones; return their share too."""
+    if before.coders != now.coders or before.member_log_loss.shape != now.member_log_loss.shape:
+        return now, 1.0
+    weight = SAID_BEFORE * before.n_rows
+    share = now.n_rows / (now.n_rows + weight)
+
+    def mean(name: str) -> NDArray[np.float64]:
+        pooled: NDArray[np.float64] = (1 - share) * getattr(before, name) + share * getattr(
+            now, name
+        )
+        return pooled
+
+    def log_mean(name: str) -> NDArray[np.float64]:
+        logs = (1 - share) * np.log(getattr(before, name)) + share * np.log(getattr(now, name))
+        pooled: NDArray[np.float64] = np.exp(logs)
+        return pooled
+
+    losses, sharpness = mean("log_loss"), log_mean("every_sharpness")
+    best = int(np.argmin(losses))
+    pooled = replace(
+        now,
+        accuracy=mean("accuracy"),
+        log_loss=losses,
+        best=best,
+        sharpness=float(sharpness[best]),
+        n_rows=round(now.n_rows + weight),
+        every_sharpness=sharpness,
+        member_log_loss=mean("member_log_loss"),
+        member_sharpness=log_mean("member_sharpness"),
+    )
+    return pooled, share
+
+
+def coders_of_members(
+    held_out: HeldOutChoice, shared: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Choose each member's coder, and the inverse temperature of its scores alone.
+
+    Both follow the member's own rows if there are many, and those of all members if there are few.
+    """
+    losses, n_members = held_out.member_log_loss, len(held_out.member_log_loss)
+    n_rows = held_out.n_rows / n_members
+    share = n_rows / (n_rows + POOLED_ROWS)
+    index = (share * losses + (1 - share) * losses.mean(axis=0)).argmin(axis=1)
+    if shared:
+        index = np.full(n_members, held_out.best)
+    logs = share * np.log(held_out.member_sharpness)
+    logs = logs + (1 - share) * np.log(held_out.every_sharpness)
+    return index, np.exp(logs[np.arange(n_members), index])
+
+
+class Group(NamedTuple):
+    """Rows that the same members left out, with their calibrated scores."""
+
+    members: NDArray[np.int64]
+    scores: Scores  # (n_members, n_rows, n_classes)
+    class_of_row: Classes
+
+    def total(self, weights: NDArray[np.float64]) -> Scores:
+        """Weighted mean of the members' scores (n_rows, n_classes)."""
+        mean: Scores = np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
+        return mean
+
+
+def group_by_rows(
+    members: Sequence[LeftOut], scores: Sequence[Scores], class_of_row: Classes
+) -> list[Group]:
+    """Group members by the rows that they left out."""
+    found: dict[bytes, list[int]] = {}
+    for number, member in enumerate(members):
+        found.setdefault(member.rows.tobytes(), []).append(number)
+    return [
+        Group(np.array(own), np.stack([scores[j] for j in own]), class_of_row[members[own[0]].rows])
+        for own in found.values()
+    ]
+
+
+def fit_weights(groups: Sequence[Group], n_members: int) -> NDArray[np.float64]:
+    """Weights of the members, none negative, with the least penalised log-loss.
+
+    A weighted sum of log-probabilities of softmaxes is the softmax of a weighted sum of scores, so
+    the ensemble stays linear in the codes.
+    """
+    n_rows = sum(len(group.class_of_row) for group in groups)
+    smoothing = 1.0 / (n_rows + 1.0)
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        off_mean = weights - weights.mean()
+        value, slope = WEIGHT_PENALTY * float(off_mean @ off_mean), 2 * WEIGHT_PENALTY * off_mean
+        for group in groups:
+            logs = log_softmax(group.total(weights), axis=1)
+            target = np.full(logs.shape, smoothing / logs.shape[1])
+            target[np.arange(len(logs)), group.class_of_row] += 1 - smoothing
+            value -= float((target * logs).sum())
+            gap = np.exp(logs) - target
+            slope[group.members] += (gap * group.scores).sum(axis=(1, 2)) / len(group.members)
+        return value, slope
+
+    start, limits = np.ones(n_members), [(0.0, None)] * n_members
+    found = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
+    return found if found.sum() > 0 else start
+
+
+def common_sharpness(
+    groups: Sequence[Group], weights: NDArray[np.float64], n_members: int
+) -> float:
+    """Factor of the weighted scores of all members with the least log-loss.
+
+    It is fitted on rows that a few members have not seen, and is larger for all members, whose mean
+    has less noise. The inverse sharpness of m members is taken to be a + b / m, and that of a
+    single member, whose scores are calibrated, is 1.
+    """
+    scores = np.concatenate([group.total(weights) for group in groups])
+    fitted = fit_sharpness(scores, np.concatenate([group.class_of_row for group in groups]))
+    n_few = float(np.mean([len(group.members) for group in groups]))
+    if n_few <= 1:
+        return fitted
+    gain = max(fitted * float(weights.mean()), 1.0)
+    noise = min((1 - 1 / gain) / (1 - 1 / n_few), 1.0)
+    growth = (1 - noise + noise / n_few) / (1 - noise + noise / n_members)
+    return fitted * min(growth, MOST_GROWTH)

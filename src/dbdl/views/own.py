@@ -1,0 +1,74 @@
+"""A view by a scikit-learn transformer of the user's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from dbdl._arrays import refuse_huge, unit_rows
+from dbdl.model.record import Record
+from dbdl.model.trust import Size
+from dbdl.rows.lazy import LazyRows
+from dbdl.views.sums import LabelledRows
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class OwnView:
+    """The recipe of a view by a transformer, which is copied and fitted for each member."""
+
+    transformer: Any
+    normalize: bool = True
+
+    def fit(self, rows: LabelledRows) -> FittedOwnView:
+        """Fit a copy of the transformer to rows and their class indices."""
+        if isinstance(rows.X, LazyRows):
+            raise ValueError(
+                f"the view {self.transformer!r} needs all rows in memory. For rows that are read "
+                "in parts or are on a cluster, use views by name, such as views='auto'."
+            )
+        fitted = clone(self.transformer).fit(rows.X, rows.class_of_row)
+        mapped = _as_rows(fitted.transform(rows.X[:1]), self.transformer, rows.X.dtype)
+        return FittedOwnView(fitted, mapped.shape[1], self.normalize)
+
+
+@dataclass(frozen=True)
+class FittedOwnView(Record):
+    """A fitted transformer."""
+
+    transformer: Any
+    n_features: Annotated[int, Size("n_features")]
+    normalize: bool
+
+    def apply(self, X: Floats, n_threads: int = 1) -> Floats:
+        """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
+        rows = _as_rows(self.transformer.transform(X), self.transformer, X.dtype)
+        return unit_rows(rows) if self.normalize else refuse_huge(rows)
+
+    def restore(self, rows: Floats) -> Floats:
+        """Rows (n_samples, n_features_in) by the transformer's `inverse_transform`."""
+        if not hasattr(self.transformer, "inverse_transform"):
+            raise ValueError(
+                f"the view {self.transformer!r} has no inverse_transform, so nothing can be mapped "
+                "back to the features of X. Use another transformer, or views by name."
+            )
+        return np.asarray(self.transformer.inverse_transform(rows), dtype=rows.dtype)
+
+    #: Atoms are mapped back like rows.
+    restore_atoms = restore
+
+
+def _as_rows(mapped: Any, transformer: Any, dtype: Any) -> Floats:
+    rows = np.ascontiguousarray(np.asarray(mapped), dtype=dtype)
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise ValueError(
+            f"the view {transformer!r} gives rows of shape {rows.shape}, or values that are not "
+            "finite. Expected a transformer whose transform returns a dense array of numbers, one "
+            "row per row."
+        )
+    return rows
