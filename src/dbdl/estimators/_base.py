@@ -37,7 +37,7 @@ from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import Member
 from dbdl.learn.online import OnlineState, begin, later_sweeps
-from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope
@@ -182,7 +182,8 @@ class DictionaryEstimator(
         n_classes: int,
         labels: LabelSettings,
         seed: int | None = None,
-        **others: Any,
+        n_chains: int | None = 1,
+        leaves_out: bool = False,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         seed = self._seed() if seed is None else seed
@@ -191,8 +192,10 @@ class DictionaryEstimator(
             n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
         )
         views = make_views(getattr(self, "views", "plain"), self.normalize)
+        if n_chains is None:
+            n_chains = automatic_chains(len(class_of_row), len(views))
         problem = Problem(
-            X, class_of_row, n_classes, settings, labels, seed=seed, views=views, **others
+            X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out
         )
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 

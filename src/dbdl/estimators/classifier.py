@@ -63,6 +63,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     row is coded over the atoms by matching pursuit or the lasso, and a linear classifier is applied
     to its code.
 
+    Several chains are learned, and their scores are averaged with weights. Each chain sees the rows
+    through a *view*: a linear map after which the model's assumption of white noise is nearly true.
+    Each chain also leaves out a tenth of the rows, which choose its coder, its weight and the
+    temperature of the probabilities. One chain and the view "plain" are the paper's model.
+
     The number of atoms is not inferred. It is the number of distinct training rows that a chain
     draws at its start, by default about 0.78 per training row: copies are left out at once, and the
     sweeps drop hardly any other atom.
@@ -71,9 +76,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ----------
     n_sweeps : int, default=35
         Number of Gibbs sweeps per chain.
-    n_chains : int, default=5
-        Number of chains, with different seeds. Each has its own dictionary; their scores are
-        averaged.
+    n_chains : int, default=None
+        Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
+        but at least 5, and three times as many for up to 600 rows.
+    views : str, View, transformer or list of these, default="auto"
+        The maps through which chains see the rows, in turn. "auto" means the eight views of
+        `dbdl.views.AUTOMATIC`, or "plain" with ``normalize=False``. "plain" scales rows to unit
+        norm, as the paper does. Other names are "centred", "standardised", "whitened" (by the
+        covariance within classes), "half-whitened", "scaled and whitened" and "scaled and
+        half-whitened", each maybe with "unit " before it (rows are scaled to unit norm first) and
+        " + constant" after it (a constant coordinate keeps the size of a row). A transformer of
+        scikit-learn is fitted for each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all.
@@ -83,12 +96,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         mean of the codes along the greedy path, which shrinks the coefficients of the atoms chosen
         last, is tried too. "lasso" follows the lasso's path until more than ``n_nonzero`` atoms
         would join, which shrinks all coefficients. "posterior mean" averages Gibbs draws of the
-        code. "auto" chooses among the first three on training rows that pilot chains never saw (see
+        code. "auto" chooses among the first three on the rows that chains left out (see
         ``held_out_``), or on a GPU among the first two, since the lasso runs on the CPU. A coder of
-        `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the held-out rows
+        `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the rows left out
         choose.
     n_nonzero : int or "auto", default="auto"
-        Number of non-zeros in the code of a new row. "auto" chooses it on the same held-out rows.
+        Number of non-zeros in the code of a new row. "auto" chooses it on the same rows.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
         How the label atoms are found: by ridge regression of the labels on the training codes of
         the chain ("ridge"); on training rows recoded like new rows ("recoded"); by the same
@@ -97,11 +110,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     penalty : float, default=0.1
         Penalty of the ridge regression.
     label_weight : float or "auto", default="auto"
-        Weight of the appended labels for ``classifier="joint"``; "auto" chooses it on held-out
-        rows.
+        Weight of the appended labels for ``classifier="joint"``; with "auto" chains take 0.01, 0.1
+        and 1 in turn.
     calibrate : bool, default=True
-        Fit the temperature of `predict_proba` on held-out rows. Otherwise the temperature is 1, and
-        there are no pilot chains if there is nothing else to choose.
+        Fit the temperature of `predict_proba` on the rows that chains left out. Otherwise the
+        temperature is 1, and chains leave out no rows if there is nothing else to choose.
     model : ModelSettings, default=None
         Priors, scan, start and end of the chains; a grid search can vary
         ``model__noise_precision`` and the like. None means the defaults.
@@ -109,7 +122,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Weight of earlier batches at each new batch of `partial_fit`: 1 forgets nothing; with 0.9 a
         row counts 0.9 after one batch and 0.81 after two.
     normalize : bool, default=True
-        Scale rows to unit norm first. The default precisions make sense for unit rows only.
+        Scale rows to unit norm, in every view. The default precisions make sense for unit rows
+        only. With False the only view is "plain".
     device : str, default="cpu"
         Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
         ``dbdl[gpu]``), "auto" for a GPU if there is one. "dask" runs the chains on the workers of
@@ -137,23 +151,24 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm; those of several chains are stacked.
+        Atoms of all chains, mapped back to the space of the rows. Those of plain chains have unit
+        norm.
     selection_probability_ : ndarray of shape (n_classes, n_atoms)
         Probability that a row of the class uses the atom (mean of eq. 11).
     label_atoms_ : ndarray of shape (n_atoms, n_classes), or (n_atoms, 1) for two classes
-        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
+        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``. The weights of the chains are
+        part of it.
     n_atoms_ : int
         Number of atoms over all chains, about that of the distinct rows drawn.
-    coder_ : Coder
-        The coder in use, with its number of non-zeros.
     temperature_ : float
-        Temperature of the softmax of `predict_proba`, fitted on held-out rows.
+        Temperature of the softmax of `predict_proba`, fitted on rows that chains left out.
     held_out_ : HeldOutChoice or None
-        Results of each coder on the held-out rows; None if there were none.
+        Results of each coder on the rows that chains left out; None if there were none.
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
-        Each chain's own atoms, probabilities, label atoms and trace.
+        Each chain's view, atoms in the space of the view, coder, weight, probabilities, label atoms
+        and trace.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     n_features_in_ : int
@@ -182,7 +197,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
-        "n_chains": [AT_LEAST_ONE],
+        "n_chains": [None, AT_LEAST_ONE],
         "views": [str, View, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
@@ -196,7 +211,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self,
         *,
         n_sweeps: int = 35,
-        n_chains: int = 8,
+        n_chains: int | None = None,
         views: Any = "auto",
         n_initial_atoms: int | None = None,
         coder: str | Coder | Sequence[str | Coder] = "auto",
@@ -332,9 +347,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         whose size does not grow with the number of batches. Rows that the dictionary explains badly
         become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
 
-        The coder and the temperature are chosen on the rows of the batch before they are learned.
-        If the batch has new classes, pilot chains hold out some of its rows instead. The results of
-        earlier batches count half at each batch.
+        Views are learned from the first batch and stay. Coders, weights and the temperature are
+        chosen on the rows of the batch before they are learned. If the batch has new classes,
+        chains leave out some of its rows instead. The results of earlier batches count half at each
+        batch.
 
         Parameters
         ----------
@@ -397,7 +413,6 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
-        scope.sizes["n_members"] = len(self.chains_)
         self._check_attributes(scope.inner(), "temperature_", "held_out_")
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")

@@ -27,7 +27,7 @@ from dbdl.learn.members import LearnedMember
 POOLED_ROWS = 300.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
 #: With a few dozen rows the weights stay nearly uniform.
-WEIGHT_PENALTY = 2.0
+WEIGHT_PENALTY = 0.3
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
 #: Most that the sharpness grows from a few members to the whole ensemble.
@@ -39,6 +39,7 @@ class LeftOut(NamedTuple):
 
     rows: NDArray[np.int64]
     scores: Sequence[Scores]
+    view: int  # number of the member's view
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,15 @@ def choose(
     members: Sequence[LearnedMember], class_of_row: Classes, candidates: Candidates
 ) -> Choice:
     """Choose coders, weights and the temperature on the rows that members left out."""
-    left_out = [LeftOut(member.share.fold.held_out, member.scores) for member in members]
+    left_out = left_out_by(members)
     if not all(len(member.rows) for member in left_out):
         return without_rows(candidates, len(members))
     return choose_by_scores(left_out, class_of_row, candidates)
+
+
+def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
+    """Return the members' scores of the rows that they left out."""
+    return [LeftOut(m.share.fold.held_out, m.scores, m.share.view_number) for m in members]
 
 
 def without_rows(candidates: Candidates, n_members: int) -> Choice:
@@ -104,17 +110,27 @@ def choose_by_scores(
     The results of a choice made before on other rows count too, if there is one with the same
     candidates.
     """
-    classes = [class_of_row[member.rows] for member in members]
-    held_out = choose_coder(candidates.coders, [member.scores for member in members], classes)
+    view_of_member = np.array([member.view for member in members])
+    n_views = int(view_of_member.max()) + 1
+    of_view = [[m for m in members if m.view == view] for view in range(n_views)]
+    held_out = choose_coder(
+        candidates.coders,
+        [
+            [np.concatenate(s) for s in zip(*(m.scores for m in own), strict=True)]
+            for own in of_view
+        ],
+        [np.concatenate([class_of_row[m.rows] for m in own]) for own in of_view],
+    )
     share = 1.0
     if before is not None and before.held_out is not None:
         held_out, share = pool(before.held_out, held_out)
-    index, sharpness = coders_of_members(held_out, candidates.shared)
+    index, sharpness = coders_of_views(held_out, candidates.shared)
+    index, sharpness = index[view_of_member], sharpness[view_of_member]
     calibrated = [
         b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
     ]
     groups = group_by_rows(members, calibrated, class_of_row)
-    weights = fit_weights(groups, len(members))
+    weights = fit_weights(groups, view_of_member)
     total = float(weights @ sharpness)
     temperature = len(members) / (common_sharpness(groups, weights, len(members)) * total)
     weights = weights * sharpness / total
@@ -127,7 +143,7 @@ def choose_by_scores(
 
 def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, float]:
     """Pool earlier results, which count half, with the present ones; return their share too."""
-    if before.coders != now.coders or before.member_log_loss.shape != now.member_log_loss.shape:
+    if before.coders != now.coders or before.view_log_loss.shape != now.view_log_loss.shape:
         return now, 1.0
     weight = SAID_BEFORE * before.n_rows
     share = now.n_rows / (now.n_rows + weight)
@@ -153,28 +169,29 @@ def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, floa
         sharpness=float(sharpness[best]),
         n_rows=round(now.n_rows + weight),
         every_sharpness=sharpness,
-        member_log_loss=mean("member_log_loss"),
-        member_sharpness=log_mean("member_sharpness"),
+        view_log_loss=mean("view_log_loss"),
+        view_sharpness=log_mean("view_sharpness"),
     )
     return pooled, share
 
 
-def coders_of_members(
+def coders_of_views(
     held_out: HeldOutChoice, shared: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Choose each member's coder, and the inverse temperature of its scores alone.
+    """Choose each view's coder, and the inverse temperature of a member's scores alone.
 
-    Both follow the member's own rows if there are many, and those of all members if there are few.
+    Both follow the rows of the view's own members if there are many, and those of all members if
+    there are few.
     """
-    losses, n_members = held_out.member_log_loss, len(held_out.member_log_loss)
-    n_rows = held_out.n_rows / n_members
+    losses, n_views = held_out.view_log_loss, len(held_out.view_log_loss)
+    n_rows = held_out.n_rows / n_views
     share = n_rows / (n_rows + POOLED_ROWS)
     index = (share * losses + (1 - share) * losses.mean(axis=0)).argmin(axis=1)
     if shared:
-        index = np.full(n_members, held_out.best)
-    logs = share * np.log(held_out.member_sharpness)
+        index = np.full(n_views, held_out.best)
+    logs = share * np.log(held_out.view_sharpness)
     logs = logs + (1 - share) * np.log(held_out.every_sharpness)
-    return index, np.exp(logs[np.arange(n_members), index])
+    return index, np.exp(logs[np.arange(n_views), index])
 
 
 class Group(NamedTuple):
@@ -203,11 +220,11 @@ def group_by_rows(
     ]
 
 
-def fit_weights(groups: Sequence[Group], n_members: int) -> NDArray[np.float64]:
+def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> NDArray[np.float64]:
     """Weights of the members, none negative, with the least penalised log-loss.
 
-    A weighted sum of log-probabilities of softmaxes is the softmax of a weighted sum of scores, so
-    the ensemble stays linear in the codes.
+    Members of one view have the same weight. A weighted sum of log-probabilities of softmaxes is
+    the softmax of a weighted sum of scores, so the ensemble stays linear in the codes.
     """
     n_rows = sum(len(group.class_of_row) for group in groups)
     smoothing = 1.0 / (n_rows + 1.0)
@@ -215,18 +232,21 @@ def fit_weights(groups: Sequence[Group], n_members: int) -> NDArray[np.float64]:
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         off_mean = weights - weights.mean()
         value, slope = WEIGHT_PENALTY * float(off_mean @ off_mean), 2 * WEIGHT_PENALTY * off_mean
+        of_member = weights[view_of_member]
         for group in groups:
-            logs = log_softmax(group.total(weights), axis=1)
+            logs = log_softmax(group.total(of_member), axis=1)
             target = np.full(logs.shape, smoothing / logs.shape[1])
             target[np.arange(len(logs)), group.class_of_row] += 1 - smoothing
             value -= float((target * logs).sum())
             gap = np.exp(logs) - target
-            slope[group.members] += (gap * group.scores).sum(axis=(1, 2)) / len(group.members)
+            own = (gap * group.scores).sum(axis=(1, 2)) / len(group.members)
+            np.add.at(slope, view_of_member[group.members], own)
         return value, slope
 
-    start, limits = np.ones(n_members), [(0.0, None)] * n_members
-    found = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
-    return found if found.sum() > 0 else start
+    start = np.ones(int(view_of_member.max()) + 1)
+    limits = [(0.0, None)] * len(start)
+    found: NDArray[np.float64] = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
+    return (found if found.sum() > 0 else start)[view_of_member]
 
 
 def common_sharpness(

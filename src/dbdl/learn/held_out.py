@@ -128,8 +128,8 @@ class HeldOutChoice(Record):
         Number of held-out rows.
     every_sharpness : ndarray of shape (n_coders,)
         Inverse temperature for each coder.
-    member_log_loss, member_sharpness : ndarray of shape (n_members, n_coders)
-        The same for each member of an ensemble.
+    view_log_loss, view_sharpness : ndarray of shape (n_views, n_coders)
+        The same for the members of each view.
     """
 
     coders: Annotated[tuple[Coder, ...], Length("n_coders")]
@@ -139,9 +139,9 @@ class HeldOutChoice(Record):
     sharpness: Positive
     n_rows: Count
     every_sharpness: Annotated[NDArray[np.float64], reals("n_coders", least=LEAST_SHARPNESS)]
-    member_log_loss: Annotated[NDArray[np.float64], reals("n_members", "n_coders")]
-    member_sharpness: Annotated[
-        NDArray[np.float64], reals("n_members", "n_coders", least=LEAST_SHARPNESS)
+    view_log_loss: Annotated[NDArray[np.float64], reals("n_views", "n_coders")]
+    view_sharpness: Annotated[
+        NDArray[np.float64], reals("n_views", "n_coders", least=LEAST_SHARPNESS)
     ]
 
     def faults(self) -> Iterator[str]:
@@ -156,14 +156,14 @@ class HeldOutChoice(Record):
 
 
 def choose_coder(
-    coders: Sequence[Coder], members: Sequence[Sequence[Scores]], classes: Sequence[Classes]
+    coders: Sequence[Coder], views: Sequence[Sequence[Scores]], classes: Sequence[Classes]
 ) -> HeldOutChoice:
     """Choose among coders by the log-loss of held-out scores.
 
-    Each member has one array (n_rows, n_classes) of scores per coder, and the classes of its rows.
+    Each view has one array (n_rows, n_classes) of scores per coder, and the classes of its rows.
     """
-    own = [_losses(scores, y) for scores, y in zip(members, classes, strict=True)]
-    pooled = [np.concatenate(parts) for parts in zip(*members, strict=True)]
+    own = [_losses(scores, y) for scores, y in zip(views, classes, strict=True)]
+    pooled = [np.concatenate(parts) for parts in zip(*views, strict=True)]
     class_of_row = np.concatenate(classes)
     losses, sharpness = _losses(pooled, class_of_row)
     best = int(np.argmin(losses))
@@ -175,8 +175,8 @@ def choose_coder(
         sharpness=float(sharpness[best]),
         n_rows=len(class_of_row),
         every_sharpness=sharpness,
-        member_log_loss=np.array([losses for losses, _ in own]),
-        member_sharpness=np.array([sharpness for _, sharpness in own]),
+        view_log_loss=np.array([losses for losses, _ in own]),
+        view_sharpness=np.array([sharpness for _, sharpness in own]),
     )
 
 

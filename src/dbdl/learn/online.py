@@ -23,7 +23,7 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Forward, PreparedAtoms, encode_each
 from dbdl.draws import PLACES_OF_A_DRAW, Key
 from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
-from dbdl.learn.choice import Candidates, Choice, LeftOut, choose, choose_by_scores
+from dbdl.learn.choice import Candidates, Choice, LeftOut, choose, choose_by_scores, left_out_by
 from dbdl.learn.held_out import Fold
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import one_hot
@@ -589,7 +589,7 @@ def choose_for_batch(
     if data.n_samples < LEAST_SCORED or not candidates.is_open:
         return published.choice
     if leaves_out_rows(state, batch):
-        left_out = [LeftOut(m.share.fold.held_out, m.scores) for m in members]
+        left_out = left_out_by(members)
         if not all(len(member.rows) for member in left_out):
             return published.choice
         return choose_by_scores(left_out, data.class_of_row, candidates, published.choice)
@@ -597,7 +597,10 @@ def choose_for_batch(
     rows = np.linspace(0, data.n_samples - 1, n_scored).astype(np.int64)
     place = np.searchsorted(published.classes, state.labels)
     scored = _scores_of_new_rows(published.members, data.X[rows], candidates.coders, crew)
-    left_out = [LeftOut(np.arange(n_scored), scores) for scores in scored]
+    left_out = [
+        LeftOut(np.arange(n_scored), scores, member.share.view_number)
+        for scores, member in zip(scored, members, strict=True)
+    ]
     classes = place[data.class_of_row[rows]]
     return choose_by_scores(left_out, classes, candidates, published.choice)
 

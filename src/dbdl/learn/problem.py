@@ -25,9 +25,16 @@ FIRST_CHAIN = 1000
 #: objects, with ten folds 0.2 at most: docs/design.md.
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
-#: With more rows than this, two folds are left out in turn, and many members share each of them.
-#: With fewer, more folds are, so that more rows are scored.
-FEW_ROWS, MOST_FOLDS, FOLDS_OF_MANY_ROWS = 1000, 5, 2
+#: Up to this many rows, every view has this many chains, and all folds are left out by some of
+#: them, so that more rows are scored. With more rows, two folds are left out in turn.
+FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 2
+#: Least number of chains, for fewer views.
+LEAST_CHAINS = 5
+
+
+def automatic_chains(n_rows: int, n_views: int) -> int:
+    """Return the number of chains for a number of rows and views."""
+    return max(n_views, LEAST_CHAINS) * (CHAINS_OF_FEW_ROWS if n_rows <= FEW_ROWS else 1)
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,10 @@ class Share:
     """The share of one member: its view, the rows it learns from, and those that it leaves out."""
 
     number: int
+    view_number: int
     view: View | SomeView
     fold: Fold
-    label_weight: float = 1.0
+    label_weight: float
 
 
 @dataclass(frozen=True)
@@ -82,14 +90,14 @@ class Problem:
         So every row that is left out is scored by members of different views, if there are several
         members.
         """
-        folds = self._folds()
-        weights = self.labels.weights
-        return [
-            Share(
-                j, self.views[j % len(self.views)], folds[j % len(folds)], weights[j % len(weights)]
-            )
-            for j in range(self.n_chains)
-        ]
+        views, folds, weights = self.views, self._folds(), self.labels.weights
+
+        def share(number: int) -> Share:
+            view_number = number % len(views)
+            fold, weight = folds[number % len(folds)], weights[number % len(weights)]
+            return Share(number, view_number, views[view_number], fold, weight)
+
+        return [share(number) for number in range(self.n_chains)]
 
     def _folds(self) -> list[Fold]:
         n_rows = len(self.class_of_row)
@@ -97,7 +105,7 @@ class Problem:
         if not self.leaves_out or self.n_classes < 2:
             return [everything]
         n_folds = max(N_FOLDS, -(-n_rows // MOST_LEFT_OUT))
-        most = MOST_FOLDS if n_rows <= FEW_ROWS else FOLDS_OF_MANY_ROWS
+        most = N_FOLDS if n_rows <= FEW_ROWS else FOLDS_OF_MANY_ROWS
         wanted = max(min(self.n_chains // 2, most), 1)
         folds = stratified_folds(make_key(self.seed), self.class_of_row, n_folds, wanted)
         return folds or [everything]
