@@ -133,6 +133,11 @@ def test_some_rows_of_a_file_are_read_like_all_of_them(tmp_path, write):
         np.testing.assert_array_equal(part[1000:3000], X[numbers[1000:3000]])
         few = np.array([8000, 3, 1234, 3])
         np.testing.assert_array_equal(part[few], X[numbers[few]])
+        far = part.only(np.array([5, 4000, 8000]))
+        np.testing.assert_array_equal(far[:], X[numbers[[5, 4000, 8000]]])
+        source, where = part.cut(slice(2000, 2050))
+        np.testing.assert_array_equal(source[where], X[numbers[2000:2050]])
+        assert len(pickle.dumps(source)) < 5000
     assert rows.only(np.arange(len(X))) is rows
     if write is write_parquet:
         assert some.reader.columns[0] == "band 0"
