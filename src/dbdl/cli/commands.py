@@ -179,9 +179,9 @@ def compare(
 ) -> None:
     """Compare methods on your data: the same folds, settings chosen inside each.
 
-    Rows are taken as they are. Each dictionary method scales them to unit norm itself; ridge, the
-    linear SVM, logistic regression and 1-NN do not, so scale your features first where their units
-    differ.
+    Rows are taken as they are. Each dictionary method scales them to unit norm itself. The methods
+    of scikit-learn choose between rows of unit norm and standardised features, which --quick gives
+    them; boosting takes rows as they are.
     """
     model_page = None
     if output is not None:
@@ -343,7 +343,10 @@ def list_methods(as_json: AsJson = False) -> None:
 
 
 def _grid_in_words(grid: Mapping[str, tuple[Any, ...]]) -> str:
-    return "; ".join(f"{k} {', '.join(f'{x:g}' for x in v)}" for k, v in grid.items())
+    def words(value: Any) -> str:
+        return value if isinstance(value, str) else f"{value:g}"
+
+    return "; ".join(f"{k.rpartition('__')[2]} {', '.join(map(words, v))}" for k, v in grid.items())
 
 
 def _check_folds(rows: Dataset, folds: int) -> None:

@@ -111,8 +111,12 @@ def _settings(records: list[Record]) -> str:
         accuracy = 100 * _mean(records, "best_accuracy")
         return f"{coders} (in hindsight {names('best_coder')}: {accuracy:.2f})"
     chosen = [record["chosen"] for record in records if record.get("chosen")]
-    values = {name: sorted({c[name] for c in chosen}) for name in (chosen[0] if chosen else ())}
-    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
+    found = {
+        name: sorted({c[name] for c in chosen}, key=lambda value: (isinstance(value, str), value))
+        for name in (chosen[0] if chosen else ())
+    }
+    told = {name.rpartition("__")[2]: ", ".join(map(str, v)) for name, v in found.items()}
+    return "; ".join(f"{name} {values}" for name, values in told.items())
 
 
 def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:

@@ -220,8 +220,8 @@ class LRSDLClassifier(ClassAtomsClassifier):
 
     FDDL (`dbdl.rivals.fddl`) with atoms :math:`D_0` that all classes share, as DL-COPAR has them,
     but of low rank. The codes of the rows :math:`X_c` of class :math:`c` are :math:`A_c` over the
-    blocks :math:`D_j` of classes, with parts :math:`A_c^j`, and :math:`A_c^0` over :math:`D_0`. With
-    :math:`\bar X_c = X_c - A_c^0 D_0`, the rows less their shared part,
+    blocks :math:`D_j` of classes, with parts :math:`A_c^j`, and :math:`A_c^0` over :math:`D_0`.
+    With :math:`\bar X_c = X_c - A_c^0 D_0`, the rows less their shared part,
 
     .. math::
 
