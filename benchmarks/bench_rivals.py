@@ -78,7 +78,7 @@ def make(name: str, n_jobs: int) -> Any:
     method = dbdl.methods()[name]
     common = common_settings(method, 0, n_jobs)
     if name == "logistic":  # scikit-learn has done without it since 1.8, and says so
-        del common["classifier__n_jobs"]
+        del common["n_jobs"]
     if "calibrate" in method().get_params():
         common["calibrate"] = False
     entries = load_table("yaleb").entries

@@ -17,12 +17,11 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from dbdl.coding import Forward
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.rivals._scaled_rows import ScaledRows
+from dbdl.rivals._scaled_rows import ScaledRowsClassifier
 from dbdl.rivals.copar import CoparClassifier
 from dbdl.rivals.crc import CRCClassifier
 from dbdl.rivals.dksvd import DKSVDClassifier
@@ -90,10 +89,9 @@ class Method:
         return next((name for name in _SIZES if name in parameters), None)
 
 
-def _after_scaling(kind: Callable[[], ClassifierMixin], **settings: Any) -> Pipeline:
-    """Return a classifier of scikit-learn behind `ScaledRows`; settings are the pipeline's."""
-    steps = [("rows", ScaledRows()), ("classifier", kind())]
-    return Pipeline(steps).set_params(**settings)
+def _after_scaling(kind: Callable[[], ClassifierMixin], **settings: Any) -> ScaledRowsClassifier:
+    """Return a classifier of scikit-learn behind scaled rows."""
+    return ScaledRowsClassifier(kind()).set_params(**settings)
 
 
 def _plain(
@@ -105,15 +103,8 @@ def _plain(
     The dictionary methods scale rows themselves. Without the choice, plain methods would lose on
     tables of measurements by their rows alone.
     """
-    return Method(
-        name,
-        partial(_after_scaling, kind),
-        settings={f"classifier__{key}": value for key, value in settings.items()},
-        grid={
-            "rows__scaling": ("unit", "standard"),
-            **{f"classifier__{key}": values for key, values in grid.items()},
-        },
-    )
+    choices = {"scaling": ("unit", "standard"), **grid}
+    return Method(name, partial(_after_scaling, kind), "", settings, choices)
 
 
 # Coders that nobody chose: as many non-zeros as the first codes of a chain have, and the rule that
@@ -138,9 +129,9 @@ _METHODS = (
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011",
            grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}),
     Method("ProCRC", ProCRCClassifier, "Cai, Zhang, Zuo and Feng 2016",
-           grid={"penalty": (1e-3, 1e-2, 0.1), "agreement": (1e-2, 1.0)}),
+           grid={"penalty": (1e-3, 1e-2, 0.1), "agreement": (1.0, 30.0)}),
     Method("SA-CRC", SACRCClassifier, "Akhtar, Shafait and Mian 2017",
-           grid={"penalty": (1e-3, 1e-2, 0.1), "n_nonzero": (10, 50)}),
+           grid={"penalty": (1e-3, 1e-2, 0.1), "n_nonzero": (5, 30)}),
     Method("SRC", SRCClassifier, _SRC_PAPER, grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)}),
     Method("SRC (OMP)", SRCClassifier, _SRC_PAPER, {"coder": "omp"},
            grid={"n_nonzero": (5, 10, 30, 50, 80)}),
@@ -158,7 +149,7 @@ _METHODS = (
     Method("FDDL (local)", FDDLClassifier, _FDDL_PAPER, {"decision": "local"},
            grid={"mean_weight": (0.0, 0.005, 0.05)}),
     Method("LRSDL", LRSDLClassifier, "Vu and Monga 2017",
-           grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)}),
+           grid={"test_penalty": (0.005, 0.02), "n_shared_atoms": (2, 8)}),
     Method("DL-COPAR", CoparClassifier, _COPAR_PAPER,
            grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)}),
     Method("DL-COPAR (global)", CoparClassifier, _COPAR_PAPER,
@@ -183,7 +174,8 @@ _METHODS = (
            C=100.0, gamma=0.1),
     # Trees do not see the scales of features, so there is none to choose.
     Method("boosting", HistGradientBoostingClassifier, "", {"max_iter": 200},
-           grid={"learning_rate": (0.03, 0.1, 0.3), "min_samples_leaf": (5, 20)},
+           grid={"learning_rate": (0.03, 0.1), "min_samples_leaf": (5, 20),
+                 "max_features": (0.3, 1.0)},
            only_where_named=True),
 )
 # fmt: on

@@ -343,10 +343,10 @@ def list_methods(as_json: AsJson = False) -> None:
 
 
 def _grid_in_words(grid: Mapping[str, tuple[Any, ...]]) -> str:
-    def words(value: Any) -> str:
-        return value if isinstance(value, str) else f"{value:g}"
+    def words(values: tuple[Any, ...]) -> str:
+        return ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values)
 
-    return "; ".join(f"{k.rpartition('__')[2]} {', '.join(map(words, v))}" for k, v in grid.items())
+    return "; ".join(f"{name} {words(values)}" for name, values in grid.items())
 
 
 def _check_folds(rows: Dataset, folds: int) -> None:

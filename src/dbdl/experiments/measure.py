@@ -37,10 +37,10 @@ class Part(NamedTuple):
 
 
 def common_settings(method: Method, seed: int, n_jobs: int) -> dict[str, Any]:
-    """Return the seed and the number of threads, where the method or a part of it knows them."""
+    """Return the seed and the number of threads, where the method knows them."""
+    known = method().get_params()
     wanted = {"random_state": seed, "n_jobs": n_jobs}
-    known = {name: name.rpartition("__")[2] for name in method().get_params()}
-    return {name: wanted[last] for name, last in known.items() if last in wanted}
+    return {name: value for name, value in wanted.items() if name in known}
 
 
 def choose_settings(

@@ -256,7 +256,7 @@ class LRSDLClassifier(ClassAtomsClassifier):
         at the principal directions of all rows. Those that become zero are dropped.
     fisher : float, default=0.05
         :math:`\lambda_2`.
-    low_rank : float, default=0.05
+    low_rank : float, default=0.1
         :math:`\eta`, weight of the nuclear norm of the shared atoms.
     test_penalty : float, default=0.005
         :math:`\gamma`, weight of the l1 norm of the codes of new rows.
@@ -276,7 +276,7 @@ class LRSDLClassifier(ClassAtomsClassifier):
 
     n_shared_atoms: AnyCount = 5
     fisher: AnyWeight = 0.05
-    low_rank: AnyWeight = 0.05
+    low_rank: AnyWeight = 0.1
     test_penalty: AnyWeight = 0.005
     mean_weight: AnyWeight = 0.5
 

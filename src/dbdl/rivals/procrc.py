@@ -65,7 +65,7 @@ class ProCRCClassifier(RowsClassifier):
     ----------
     penalty : float, default=0.01
         :math:`\lambda`, for rows of unit norm.
-    agreement : float, default=0.01
+    agreement : float, default=10.0
         :math:`\gamma`, how closely each class should follow the whole reconstruction.
 
     References
@@ -75,7 +75,7 @@ class ProCRCClassifier(RowsClassifier):
     """
 
     penalty: PositiveWeight = 0.01
-    agreement: AnyWeight = 0.01
+    agreement: AnyWeight = 10.0
 
     _needs_many_features = True
     _example = "random_state=0"
