@@ -223,8 +223,8 @@ def reproduce(
 ) -> None:
     """Run one of the paper's tables, its printed numbers beside ours; resumes after a stop.
 
-    Every method is given the same rows, of unit norm as in the paper. Finished cells are kept in
-    results/TABLE.jsonl, or in the file that --results names.
+    Every method is given the same rows: of unit norm, as in the paper, or as they are in tables of
+    measurements (wine, iris, breast_cancer). Finished cells are kept in results/TABLE.jsonl, or in the file that --results names.
     """
     spec = load_table(table)
     wanted = inputs.known_methods(only)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from dbdl.datasets.dataset import Dataset, DataError, make_dataset
+from dbdl.datasets.dataset import DataError, Dataset, make_dataset
 
 #: The reader of each, and what is known of its rows.
 READERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
