@@ -224,7 +224,8 @@ def reproduce(
     """Run one of the paper's tables, its printed numbers beside ours; resumes after a stop.
 
     Every method is given the same rows: of unit norm, as in the paper, or as they are in tables of
-    measurements (wine, iris, breast_cancer). Finished cells are kept in results/TABLE.jsonl, or in the file that --results names.
+    measurements (wine, iris, breast_cancer). Finished cells are kept in results/TABLE.jsonl, or in
+    the file that --results names.
     """
     spec = load_table(table)
     wanted = inputs.known_methods(only)
