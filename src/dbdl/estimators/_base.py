@@ -191,7 +191,8 @@ class DictionaryEstimator(
         settings = ChainSettings(
             n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
         )
-        views = make_views(getattr(self, "views", "plain"), self.normalize)
+        atoms_per_row = settings.n_start(len(class_of_row)) / len(class_of_row)
+        views = make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
         if n_chains is None:
             n_chains = automatic_chains(len(class_of_row), len(views))
         problem = Problem(
