@@ -82,11 +82,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     views : str, View, transformer or list of these, default="auto"
         The maps through which chains see the rows, in turn. "auto" means the eight views of
         `dbdl.views.AUTOMATIC`, or those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at
-        most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other names are "centred", "standardised", "whitened" (by the
-        covariance within classes), "half-whitened", "scaled and whitened" and "scaled and
-        half-whitened", each maybe with "unit " before it (rows are scaled to unit norm first) and
-        " + constant" after it (a constant coordinate keeps the size of a row). A transformer of
-        scikit-learn is fitted for each chain.
+        most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other
+        names are "centred", "standardised", "whitened" (by the covariance within classes),
+        "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
+        "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
+        constant coordinate keeps the size of a row). A transformer of scikit-learn is fitted for
+        each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all.
