@@ -70,7 +70,7 @@ class Attempt(NamedTuple):
     """Members of one size, and the choice for them."""
 
     problem: Problem
-    members: Sequence[LearnedMember]
+    members: list[LearnedMember]
     choice: Choice
 
 
