@@ -25,6 +25,7 @@ from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, un
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.record import Record
+from dbdl.model.statistics import SUM_ROWS
 from dbdl.model.trust import Number, Positive, reals
 from dbdl.views.sums import (
     Conversion,
@@ -43,8 +44,9 @@ Doubles = NDArray[np.float64]
 #: With more features than this, a whitened view divides by standard deviations alone: a map between
 #: all pairs of features would be larger than the atoms.
 MOST_WHITENED = 4096
-#: A feature is constant if its standard deviation is less than so many roundings of its mean.
-CONSTANT = 8.0
+#: A feature is constant if its standard deviation is less than so many roundings of its values, or
+#: less than the rounding error of its mean, which is a sum over blocks of `SUM_ROWS` rows.
+ROUNDINGS = 8
 #: Rows that are mapped together by one thread.
 MAPPED_ROWS = 256
 
@@ -117,9 +119,9 @@ def _inverse_root(variance: Doubles, square: Doubles, dtype: Any) -> Doubles:
 
     ``square`` is the square of the feature's mean, whose rounding errors must not be amplified.
     """
-    noise = (CONSTANT * float(np.finfo(dtype).eps)) ** 2 * square
-    least = np.finfo(np.float64).eps ** 2 * variance.max(initial=0)
-    some = variance > np.maximum(noise, least)
+    rounding = float(np.finfo(np.float64).eps)
+    noise = max(ROUNDINGS * float(np.finfo(dtype).eps), SUM_ROWS * rounding)
+    some = variance > np.maximum(noise**2 * square, rounding**2 * variance.max(initial=0))
     inverse = np.ones_like(variance)
     inverse[some] = 1.0 / np.sqrt(variance[some])
     return inverse
