@@ -14,7 +14,7 @@ acts as the intercept of the linear classifier.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -25,7 +25,6 @@ from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, un
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.record import Record
-from dbdl.model.statistics import SUM_ROWS
 from dbdl.model.trust import Number, Positive, reals
 from dbdl.views.sums import (
     Conversion,
@@ -44,9 +43,6 @@ Doubles = NDArray[np.float64]
 #: With more features than this, a whitened view divides by standard deviations alone: a map between
 #: all pairs of features would be larger than the atoms.
 MOST_WHITENED = 4096
-#: A feature is constant if its standard deviation is less than so many roundings of its values, or
-#: less than the rounding error of its mean, which is a sum over blocks of `SUM_ROWS` rows.
-ROUNDINGS = 8
 #: Rows that are mapped together by one thread.
 MAPPED_ROWS = 256
 
@@ -84,7 +80,7 @@ class View(Record):
     def fit(self, rows: LabelledRows) -> FittedView:
         """Learn the view from rows; held-out rows must not be among them."""
         dtype = rows.X.dtype
-        exponent = largest_exponent(rows) if self.normalize else 0
+        exponent = 0 if self.unit or not self.normalize else largest_exponent(rows)
         convert = Conversion(exponent, self.unit)
         n_features = rows.X.shape[1]
         mean, scale, matrix = np.zeros(n_features), np.ones(n_features), None
@@ -97,16 +93,12 @@ class View(Record):
             within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
             if self.scale == "total" or within:
                 around = centres if within else np.broadcast_to(whole, centres.shape)
-                variance = mean_square(rows, convert, around)
-                scale = _inverse_root(variance, (n_rows / n_rows.sum()) @ around**2, dtype)
+                scale = _inverse_root(mean_square(rows, convert, around))
             if whitens and n_features <= MOST_WHITENED:
                 spectrum = _spectrum(rows, convert, centres, scale)
                 matrix = spectrum.power(-self.power, n_features * float(np.finfo(dtype).eps))
-        fitted = FittedView(self, exponent, mean, scale, matrix, 1.0, 1.0)
-        if not self.normalize:
-            return fitted
-        row_size = fitted.measure(rows, mapped=False) if self.unit else 1.0
-        return replace(fitted, size=fitted.measure(rows), row_size=row_size)
+        fitted = FittedView(self, exponent, mean, scale, matrix, 1.0)
+        return replace(fitted, size=fitted.measure(rows)) if self.normalize else fitted
 
     @property
     def is_learned(self) -> bool:
@@ -114,14 +106,9 @@ class View(Record):
         return self.centred or self.scale != "none" or self.power > 0
 
 
-def _inverse_root(variance: Doubles, square: Doubles, dtype: Any) -> Doubles:
-    """One over the standard deviation; 1 for a feature that is constant up to rounding.
-
-    ``square`` is the square of the feature's mean, whose rounding errors must not be amplified.
-    """
-    rounding = float(np.finfo(np.float64).eps)
-    noise = max(ROUNDINGS * float(np.finfo(dtype).eps), SUM_ROWS * rounding)
-    some = variance > np.maximum(noise**2 * square, rounding**2 * variance.max(initial=0))
+def _inverse_root(variance: Doubles) -> Doubles:
+    """One over the standard deviation; 1 for a feature that is constant up to rounding."""
+    some = variance > np.finfo(np.float64).eps ** 2 * variance.max(initial=0)
     inverse = np.ones_like(variance)
     inverse[some] = 1.0 / np.sqrt(variance[some])
     return inverse
@@ -151,8 +138,6 @@ class FittedView(Record):
         Symmetric map of the rows after that.
     size : float
         Mean norm of the mapped training rows; the constant coordinate if there is one.
-    row_size : float
-        Mean norm of the training rows, if they are scaled to unit norm before anything else.
     """
 
     recipe: View
@@ -161,7 +146,6 @@ class FittedView(Record):
     scale: Annotated[Doubles, reals("n_features_in")]
     matrix: Annotated[Doubles, reals("n_features_in", "n_features_in")] | None
     size: Positive
-    row_size: Positive
 
     @property
     def n_features(self) -> int:
@@ -203,17 +187,17 @@ class FittedView(Record):
         assert self.matrix is not None
         return self.matrix.astype(np.float32)
 
-    def measure(self, rows: LabelledRows, mapped: bool = True) -> float:
-        """Root of the mean squared norm of rows, mapped or as they are, on the common scale."""
-        if mapped and self.recipe.unit and not self.recipe.is_learned:
+    def measure(self, rows: LabelledRows) -> float:
+        """Root of the mean squared norm of mapped rows."""
+        if self.recipe.unit and not self.recipe.is_learned:
             return 1.0
-        total = rows.total(partial(self._squared_norms, mapped))
+        total = rows.total(self._squared_norms)
         return float(np.sqrt(total / len(rows.class_of_row))) or 1.0
 
-    def _squared_norms(self, mapped: bool, X: Floats, class_of_row: NDArray[np.int64]) -> Any:
-        as_they_are = not (mapped and (self.recipe.is_learned or self.recipe.constant))
-        found = times_powers(X, self._shift(X)) if as_they_are else self._map(X)
-        return (found.astype(np.float64) ** 2).sum()
+    def _squared_norms(self, X: Floats, class_of_row: NDArray[np.int64]) -> Any:
+        plain = not (self.recipe.is_learned or self.recipe.constant)
+        mapped = times_powers(X, self._shift(X)) if plain else self._map(X)
+        return (mapped.astype(np.float64) ** 2).sum()
 
     # ------------------------------------------------------------------------------ the way back
 
@@ -234,8 +218,8 @@ class FittedView(Record):
     def restore(self, rows: Floats) -> Floats:
         """Rows (n_samples, n_features_in) from approximations of mapped rows of unit norm.
 
-        A view without a constant coordinate, or of rows scaled to unit norm, does not know a row's
-        size: it is taken to be the mean size of the training rows.
+        A view without a constant coordinate does not know a row's size: it is taken to be the mean
+        size of the training rows.
         """
         if not self.recipe.normalize:
             return rows
@@ -254,7 +238,7 @@ class FittedView(Record):
         return mapped / self.scale
 
     def _unshift(self, back: Doubles) -> Doubles:
-        return times_powers(back * self.row_size, np.full(len(back), self.exponent))
+        return times_powers(back, np.full(len(back), self.exponent))
 
     @cached_property
     def _factor(self) -> Any:
