@@ -152,6 +152,7 @@ def choose_by_scores(
     weights = weights * sharpness / total
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
+        weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0

@@ -27,7 +27,14 @@ from dbdl.learn.choice import Candidates, Choice, LeftOut, choose, choose_by_sco
 from dbdl.learn.held_out import Fold
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import one_hot
-from dbdl.learn.members import LearnedMember, Member, code_prior, publish_atoms, publish_members
+from dbdl.learn.members import (
+    LearnedMember,
+    Member,
+    code_prior,
+    faults_of_view,
+    publish_atoms,
+    publish_members,
+)
 from dbdl.learn.problem import MOST_LEFT_OUT, Problem, Share
 from dbdl.model.atom_priors import AtomPrior, JointPrior
 from dbdl.model.priors import Priors
@@ -105,6 +112,7 @@ class OnlineChain(Record):
             yield f"label_sums.cross has {n_columns} columns for {n_classes} classes"
         if self.parameters.births[-1] >= self.n_births:
             yield f"an atom has birth {self.parameters.births[-1]} of {self.n_births} births"
+        yield from faults_of_view(self.view, self.parameters.atoms)
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,11 @@ def reals(*shape: str, **limits: Any) -> Array:
     return Array(shape, (np.float64, np.float32), **limits)
 
 
+def doubles(*shape: str, **limits: Any) -> Array:
+    """Array of float64."""
+    return Array(shape, (np.float64,), **limits)
+
+
 def of_rows(*shape: str, **limits: Any) -> Array:
     """Array in the dtype of the rows, float64 or float32."""
     return reals(*shape, of_rows=True, **limits)
