@@ -19,7 +19,7 @@ MODEL = ModelSettings(noise_precision=1e3)
 #: Rounding: logarithms of a GPU differ in their last bits, and a chain carries that on.
 CLOSE = {"cpu": 1e-6, "cuda": 1e-3}
 
-FIT = {"n_sweeps": 2, "n_chains": 1, "coder": Forward(3), "model": MODEL, "random_state": 0}
+FIT = {"n_sweeps": 2, "n_chains": 3, "coder": Forward(3), "model": MODEL, "random_state": 0}
 
 
 @pytest.fixture
