@@ -31,7 +31,7 @@ from dbdl.learn.members import LearnedMember
 
 #: The losses of all members together count as much as this many rows of a member's own when its
 #: coder and its sharpness are chosen.
-POOLED_ROWS = 300.0
+POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
 #: With a few dozen rows the weights stay nearly uniform.
 WEIGHT_PENALTY = 0.3
