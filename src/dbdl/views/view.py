@@ -93,7 +93,10 @@ class View(Record):
         if self.is_learned:
             centres = class_means(rows, convert)
             n_rows = np.bincount(rows.class_of_row, minlength=rows.n_classes)
-            whole = (n_rows / n_rows.sum()) @ centres
+            # in the order of their first rows: the numbers of classes do not matter
+            present, first = np.unique(rows.class_of_row, return_index=True)
+            order = present[np.argsort(first)]
+            whole = (n_rows[order] / n_rows.sum()) @ centres[order]
             mean = whole if self.centred else mean
             whitens = self.power > 0
             within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
