@@ -35,7 +35,10 @@ BAD = {"n_start_nonzero": 0, "n_atom_draws": -1, "least_energy": -0.1} | {
     for name, value in dict.fromkeys(OTHER, "something").items()
     if name not in ("n_start_nonzero", "n_atom_draws", "least_energy")
 }
-QUICK = {"n_sweeps": 3, "n_chains": 1, "coder": Forward(2), "calibrate": False, "random_state": 0}
+QUICK = {
+    "n_sweeps": 3, "n_chains": 1, "views": "plain", "coder": Forward(2), "calibrate": False,
+    "random_state": 0,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +118,7 @@ def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size(
     own = {field.name for field in fields(ChainSettings)}
     assert own == {*OTHER, "n_sweeps", "n_initial_atoms"}
     model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)
-    model.classes_ = np.arange(2)
+    model.classes_, model.n_features_in_ = np.arange(2), 2
     problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2)
     settings = problem.settings
     assert (settings.n_sweeps, settings.n_initial_atoms) == (9, 7)

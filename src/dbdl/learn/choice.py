@@ -62,6 +62,11 @@ class Candidates:
         """Whether there is anything to choose or to fit."""
         return self.calibrate or len(self.coders) > 1
 
+    @property
+    def sparsest(self) -> Coder:
+        """The coder with the fewest non-zeros, where no rows choose."""
+        return min(self.coders, key=lambda coder: coder.n_nonzero)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -109,8 +114,15 @@ def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
 
 def without_rows(candidates: Candidates, n_members: int) -> Choice:
     """Choose the coder with the fewest non-zeros, and equal weights."""
-    fewest = min(candidates.coders, key=lambda coder: coder.n_nonzero)
-    return Choice((fewest,) * n_members, np.full(n_members, 1.0 / n_members), 1.0, None)
+    weights = np.full(n_members, 1.0 / n_members)
+    return Choice((candidates.sparsest,) * n_members, weights, 1.0, None)
+
+
+def keep_choice(choice: Choice, candidates: Candidates) -> Choice:
+    """Keep an earlier choice, except for coders that are no longer candidates."""
+    known = candidates.coders
+    coders = tuple(coder if coder in known else candidates.sparsest for coder in choice.coders)
+    return replace(choice, coders=coders)
 
 
 def choose_by_scores(
@@ -152,6 +164,7 @@ def choose_by_scores(
     weights = weights * sharpness / total
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
+        weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0

@@ -92,10 +92,12 @@ class Problem:
         members.
         """
         views, folds, weights = self.views, self._folds(), self.labels.weights
+        in_step = len(folds) % len(views) == 0  # a fold would meet the same view each time
 
         def share(number: int) -> Share:
-            view_number = number % len(views)
-            fold, weight = folds[number % len(folds)], weights[number % len(weights)]
+            view_number, weight = number % len(views), weights[number % len(weights)]
+            turn = number // len(folds) if in_step else 0
+            fold = folds[(number + turn) % len(folds)]
             own_number = self.first_number + number
             return Share(own_number, view_number, views[view_number], fold, weight)
 

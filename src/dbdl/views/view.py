@@ -13,6 +13,7 @@ acts as the intercept of the linear classifier.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, un
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.record import Record
-from dbdl.model.trust import Number, Positive, reals
+from dbdl.model.trust import Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
     LabelledRows,
@@ -45,6 +46,11 @@ Doubles = NDArray[np.float64]
 MOST_WHITENED = 4096
 #: Rows that are mapped together by one thread.
 MAPPED_ROWS = 256
+
+MAP_OVERFLOWS = (
+    "The view of a row of X overflows: some feature is many orders of magnitude larger than it was "
+    "in the training rows. Expected rows like those. Look for extreme values, or use views='plain'."
+)
 
 Scale = Literal["none", "total", "within"]
 
@@ -87,7 +93,10 @@ class View(Record):
         if self.is_learned:
             centres = class_means(rows, convert)
             n_rows = np.bincount(rows.class_of_row, minlength=rows.n_classes)
-            whole = (n_rows / n_rows.sum()) @ centres
+            # in the order of their first rows: the numbers of classes do not matter
+            present, first = np.unique(rows.class_of_row, return_index=True)
+            order = present[np.argsort(first)]
+            whole = (n_rows[order] / n_rows.sum()) @ centres[order]
             mean = whole if self.centred else mean
             whitens = self.power > 0
             within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
@@ -142,10 +151,23 @@ class FittedView(Record):
 
     recipe: View
     exponent: Annotated[int, Number(least=-1100, most=1100)]
-    mean: Annotated[Doubles, reals("n_features_in")]
-    scale: Annotated[Doubles, reals("n_features_in")]
-    matrix: Annotated[Doubles, reals("n_features_in", "n_features_in")] | None
+    mean: Annotated[Doubles, doubles("n_features_in")]
+    scale: Annotated[Doubles, doubles("n_features_in", least=np.finfo(np.float64).tiny)]
+    matrix: Annotated[Doubles, doubles("n_features_in", "n_features_in")] | None
     size: Positive
+
+    def faults(self) -> Iterator[str]:
+        """Report a mean or a map that no rows give, or that cannot be inverted."""
+        if np.abs(self.mean).max(initial=0) > 2:  # rows are scaled to entries of at most 1
+            yield "mean has entries outside -2 to 2"
+        if self.matrix is None:
+            return
+        if not np.array_equal(self.matrix, self.matrix.T):
+            yield "matrix is not symmetric"
+        try:
+            cho_factor(self.matrix)
+        except np.linalg.LinAlgError:
+            yield "matrix is not positive definite"
 
     @property
     def n_features(self) -> int:
@@ -165,6 +187,8 @@ class FittedView(Record):
         mapped = self._map(X)
         if self.recipe.constant:
             mapped = np.hstack([mapped, np.full((len(X), 1), self.size, X.dtype)])
+        if not np.isfinite(mapped).all():
+            raise ValueError(MAP_OVERFLOWS)
         return unit_rows(mapped)
 
     def _map(self, X: Floats) -> Floats:
@@ -180,12 +204,13 @@ class FittedView(Record):
 
     def _matrix(self, dtype: Any) -> Floats:
         assert self.matrix is not None
-        return self.matrix if dtype == np.float64 else self._narrow_matrix
+        # a file may hold it in another order
+        return np.ascontiguousarray(self.matrix) if dtype == np.float64 else self._narrow_matrix
 
     @cached_property
     def _narrow_matrix(self) -> Floats:
         assert self.matrix is not None
-        return self.matrix.astype(np.float32)
+        return self.matrix.astype(np.float32, order="C")
 
     def measure(self, rows: LabelledRows) -> float:
         """Root of the mean squared norm of mapped rows."""
