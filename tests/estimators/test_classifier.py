@@ -385,3 +385,15 @@ def test_chains_take_the_weights_of_joint_labels_in_turn(problem, label_weight):
 def test_feature_names_of_the_codes(model):
     names = model.get_feature_names_out()
     assert len(names) == model.n_atoms_ and names[0] == "dbdlclassifier0"
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_rows"), [({"coder": Forward(1)}, 4), ({"n_nonzero": 2, "calibrate": False}, 60)]
+)
+def test_coders_may_change_between_batches(problem, settings, n_rows):
+    """Even if the next batch has nothing to choose, or too few rows for it."""
+    X, y = problem
+    model = DBDLClassifier(**QUICK, coder=Forward(3)).partial_fit(X, y)
+    model.set_params(**{"coder": "forward", **settings}).partial_fit(X[:n_rows], y[:n_rows])
+    n_nonzero = settings.get("n_nonzero", 1)
+    assert {chain.coder.n_nonzero for chain in model.chains_} == {n_nonzero}

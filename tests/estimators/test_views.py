@@ -94,7 +94,9 @@ def test_rows_come_back_from_their_codes(name, dtype):
     """In their own size if a constant coordinate keeps it, and in the mean size otherwise."""
     rng = np.random.default_rng(0)
     rows = X * rng.uniform(0.5, 2, size=(len(X), 1))
-    model = fit(name, rows.astype(dtype), coder=Forward(12), model=ModelSettings(noise_precision=1e9))
+    model = fit(
+        name, rows.astype(dtype), coder=Forward(12), model=ModelSettings(noise_precision=1e9)
+    )
     back = model.inverse_transform(model.transform(rows.astype(dtype)))
     assert back.dtype == dtype and back.shape == rows.shape
     recipe, wanted = view_named(name), rows

@@ -55,6 +55,11 @@ class Candidates:
         """Whether there is anything to choose or to fit."""
         return self.calibrate or len(self.coders) > 1
 
+    @property
+    def sparsest(self) -> Coder:
+        """The coder with the fewest non-zeros."""
+        return min(self.coders, key=lambda coder: coder.n_nonzero)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -95,8 +100,15 @@ def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
 
 def without_rows(candidates: Candidates, n_members: int) -> Choice:
     """Choose the coder with the fewest non-zeros, and equal weights."""
-    fewest = min(candidates.coders, key=lambda coder: coder.n_nonzero)
-    return Choice((fewest,) * n_members, np.full(n_members, 1.0 / n_members), 1.0, None)
+    weights = np.full(n_members, 1.0 / n_members)
+    return Choice((candidates.sparsest,) * n_members, weights, 1.0, None)
+
+
+def stay(before: Choice, candidates: Candidates) -> Choice:
+    """Keep an earlier choice; coders that are not among the candidates any more are replaced."""
+    known = set(candidates.coders)
+    coders = tuple(c if c in known else candidates.sparsest for c in before.coders)
+    return replace(before, coders=coders)
 
 
 def choose_by_scores(
