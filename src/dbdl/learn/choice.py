@@ -19,7 +19,14 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from dbdl.coding import Coder
-from dbdl.learn.held_out import Classes, HeldOutChoice, Scores, choose_coder, fit_sharpness
+from dbdl.learn.held_out import (
+    Classes,
+    HeldOutChoice,
+    Scores,
+    choose_coder,
+    fit_sharpness,
+    log_loss,
+)
 from dbdl.learn.members import LearnedMember
 
 #: The losses of all members together count as much as this many rows of a member's own when its
@@ -131,12 +138,15 @@ def choose_by_scores(
     ]
     groups = group_by_rows(members, calibrated, class_of_row)
     weights = fit_weights(groups, view_of_member)
+    accuracy, loss = results_together(groups, weights)
     total = float(weights @ sharpness)
     temperature = len(members) / (common_sharpness(groups, weights, len(members)) * total)
     weights = weights * sharpness / total
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
         temperature = temperature**share * before.temperature ** (1 - share)
+        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
+    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
     coders = tuple(candidates.coders[k] for k in index)
     return Choice(coders, weights, temperature if candidates.calibrate else 1.0, held_out)
 
@@ -247,6 +257,26 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
     limits = [(0.0, None)] * len(start)
     found: NDArray[np.float64] = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
     return (found if found.sum() > 0 else start)[view_of_member]
+
+
+def results_together(groups: Sequence[Group], weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Accuracy and log-loss of the weighted scores of the members that left out the same rows."""
+    scores = np.concatenate([group.total(weights) for group in groups])
+    classes = np.concatenate([group.class_of_row for group in groups])
+    accuracy = float((scores.argmax(axis=1) == classes).mean())
+    return accuracy, log_loss(scores, classes, fit_sharpness(scores, classes))
+
+
+def pool_together(
+    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
+) -> tuple[float, float]:
+    """Pool the results of an ensemble with earlier ones, if there are any."""
+    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
+        return accuracy, loss
+    return (
+        share * accuracy + (1 - share) * before.ensemble_accuracy,
+        share * loss + (1 - share) * before.ensemble_log_loss,
+    )
 
 
 def common_sharpness(

@@ -25,6 +25,11 @@ class OwnView:
     transformer: Any
     normalize: bool = True
 
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
+
     def fit(self, rows: LabelledRows) -> FittedOwnView:
         """Fit a copy of the transformer to rows and their class indices."""
         if isinstance(rows.X, LazyRows):
@@ -45,6 +50,11 @@ class FittedOwnView(Record):
     n_features: Annotated[int, Size("n_features")]
     normalize: bool
 
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
+
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
         rows = _as_rows(self.transformer.transform(X), self.transformer, X.dtype)
@@ -61,6 +71,11 @@ class FittedOwnView(Record):
 
     #: Atoms are mapped back like rows.
     restore_atoms = restore
+
+
+def name_of(transformer: Any) -> str:
+    """Return the transformer's description on one line."""
+    return " ".join(repr(transformer).split())
 
 
 def _as_rows(mapped: Any, transformer: Any, dtype: Any) -> Floats:

@@ -13,7 +13,7 @@ acts as the intercept of the linear classifier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -105,6 +105,31 @@ class View(Record):
         """Whether the view depends on more than the size of the rows."""
         return self.centred or self.scale != "none" or self.power > 0
 
+    @property
+    def name(self) -> str:
+        """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
+        base = replace(self, unit=False, constant=False, normalize=True)
+        found = next((name for name, view in VIEWS.items() if view == base), None)
+        if found is None:
+            values = {field.name: getattr(self, field.name) for field in fields(self)}
+            own = {k: v for k, v in values.items() if v != getattr(View, k)}
+            return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
+        return name if self.normalize else f"{name}, not scaled"
+
+
+#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
+#: a constant coordinate.
+VIEWS = {
+    "plain": View(),
+    "centred": View(centred=True),
+    "standardised": View(centred=True, scale="total"),
+    "whitened": View(centred=True, power=0.5),
+    "half-whitened": View(centred=True, power=0.25),
+    "scaled and whitened": View(centred=True, scale="within", power=0.5),
+    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
+}
+
 
 def _inverse_root(variance: Doubles) -> Doubles:
     """One over the standard deviation; 1 for a feature that is constant up to rounding."""
@@ -146,6 +171,11 @@ class FittedView(Record):
     scale: Annotated[Doubles, reals("n_features_in")]
     matrix: Annotated[Doubles, reals("n_features_in", "n_features_in")] | None
     size: Positive
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
 
     @property
     def n_features(self) -> int:
