@@ -150,9 +150,11 @@ class HeldOutChoice(Record):
     ensemble_log_loss: NotNegative | None = None
 
     def faults(self) -> Iterator[str]:
-        """Report an index of the best coder that is out of range."""
+        """Report an index of the best coder that is out of range, and results of no view."""
         if self.best >= len(self.coders):
             yield f"best is {self.best}, but there are {len(self.coders)} coders"
+        if not len(self.view_log_loss):
+            yield "view_log_loss has no view"
 
     @property
     def coder(self) -> Coder:
