@@ -319,6 +319,25 @@ def test_every_table_of_the_package_can_be_read_and_names_known_methods():
             assert set(entry.settings) <= set(methods()[entry.method]().get_params())
 
 
+def test_boosting_runs_only_in_the_tables_that_name_it():
+    small = {"digits", "wine", "iris", "breast_cancer"}
+    with_boosting = {
+        name for name in table_names() if "boosting" in {e.method for e in load_table(name).entries}
+    }
+    assert with_boosting == small
+    everything = {*methods()} - {"boosting"}
+    assert {entry.method for entry in load_table("yaleb").entries} == everything
+
+
+def test_settings_of_a_table_may_be_words_and_numbers():
+    chosen = [{"shrinkage": "auto"}, {"shrinkage": 0.1}, {"shrinkage": 0.01}]
+    records = [
+        {**r, "chosen": c} for r, c in zip(records_of(LDA=[90, 91, 92]), chosen, strict=True)
+    ]
+    table = Table("t", "t", "", {"c": Protocol(folds=3)}, (Entry("LDA"),))
+    assert summarise(table, records)[0].settings == "shrinkage 0.01, 0.1, auto"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

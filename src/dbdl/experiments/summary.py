@@ -111,8 +111,13 @@ def _settings(records: list[Record]) -> str:
         accuracy = 100 * _mean(records, "best_accuracy")
         return f"{coders} (in hindsight {names('best_coder')}: {accuracy:.2f})"
     chosen = [record["chosen"] for record in records if record.get("chosen")]
-    values = {name: sorted({c[name] for c in chosen}) for name in (chosen[0] if chosen else ())}
-    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
+    values = {name: {c[name] for c in chosen} for name in (chosen[0] if chosen else ())}
+    return "; ".join(f"{name} {', '.join(_in_order(found))}" for name, found in values.items())
+
+
+def _in_order(values: Iterable[Any]) -> list[str]:
+    """Values as words: numbers by size, then words."""
+    return list(map(str, sorted(values, key=lambda value: (isinstance(value, str), value))))
 
 
 def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:

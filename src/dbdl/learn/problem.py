@@ -70,6 +70,7 @@ class Problem:
     seed: int = 0
     views: tuple[View | SomeView, ...] = (View(),)  # members take them in turn
     leaves_out: bool = True  # members leave out rows, on which choices are made
+    first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
 
     @property
     def size(self) -> ProblemSize | None:
@@ -95,7 +96,8 @@ class Problem:
         def share(number: int) -> Share:
             view_number = number % len(views)
             fold, weight = folds[number % len(folds)], weights[number % len(weights)]
-            return Share(number, view_number, views[view_number], fold, weight)
+            own_number = self.first_number + number
+            return Share(own_number, view_number, views[view_number], fold, weight)
 
         return [share(number) for number in range(self.n_chains)]
 

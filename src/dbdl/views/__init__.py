@@ -13,6 +13,7 @@ from dbdl.views.view import VIEWS, FittedView, View
 
 __all__ = [
     "AUTOMATIC",
+    "AUTOMATIC_FOR_FEW_ATOMS",
     "VIEWS",
     "FittedOwnView",
     "FittedView",
@@ -39,6 +40,20 @@ AUTOMATIC = (
     "unit standardised + constant",
 )
 
+#: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
+#: rows, and whitening shows what these have in common.
+AUTOMATIC_FOR_FEW_ATOMS = (
+    "unit scaled and whitened + constant",
+    "unit half-whitened + constant",
+    "unit whitened",
+    "plain + constant",
+    "whitened + constant",
+    "plain",
+    "unit whitened + constant",
+    "standardised + constant",
+)
+FEW_ATOMS = 0.3
+
 
 def view_named(name: str) -> View:
     """Return the view of a name such as "unit whitened + constant"."""
@@ -53,13 +68,16 @@ def view_named(name: str) -> View:
     return replace(found, unit=unit, constant=bool(plus))
 
 
-def make_views(wanted: Any, normalize: bool = True) -> tuple[View | OwnView, ...]:
+def make_views(
+    wanted: Any, normalize: bool = True, atoms_per_row: float = 1.0
+) -> tuple[View | OwnView, ...]:
     """Return the views that a parameter asks for: "auto", a name, a view, a transformer, or a list.
 
     Without ``normalize`` rows are used as they are, so "auto" means the plain view.
     """
     if isinstance(wanted, str) and wanted == "auto":
-        wanted = AUTOMATIC if normalize else "plain"
+        wanted = AUTOMATIC if atoms_per_row > FEW_ATOMS else AUTOMATIC_FOR_FEW_ATOMS
+        wanted = wanted if normalize else "plain"
     alone = isinstance(wanted, str | View) or hasattr(wanted, "transform")
     parts = [wanted] if alone or not isinstance(wanted, Iterable) else list(wanted)
     if not parts:
