@@ -18,6 +18,11 @@ from dbdl.views.sums import LabelledRows
 Floats = NDArray[np.floating[Any]]
 
 
+def name_of(transformer: Any) -> str:
+    """Return the transformer's description on one line."""
+    return " ".join(repr(transformer).split())
+
+
 @dataclass(frozen=True)
 class OwnView:
     """The recipe of a view by a transformer, which is copied and fitted for each member."""
@@ -50,15 +55,15 @@ class FittedOwnView(Record):
     n_features: Annotated[int, Size("n_features")]
     normalize: bool
 
-    @property
-    def name(self) -> str:
-        """The transformer in one line."""
-        return name_of(self.transformer)
-
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
         rows = _as_rows(self.transformer.transform(X), self.transformer, X.dtype)
         return unit_rows(rows) if self.normalize else refuse_huge(rows)
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
 
     def restore(self, rows: Floats) -> Floats:
         """Rows (n_samples, n_features_in) by the transformer's `inverse_transform`."""
@@ -71,11 +76,6 @@ class FittedOwnView(Record):
 
     #: Atoms are mapped back like rows.
     restore_atoms = restore
-
-
-def name_of(transformer: Any) -> str:
-    """Return the transformer's description on one line."""
-    return " ".join(repr(transformer).split())
 
 
 def _as_rows(mapped: Any, transformer: Any, dtype: Any) -> Floats:

@@ -173,14 +173,14 @@ class FittedView(Record):
     size: Positive
 
     @property
-    def name(self) -> str:
-        """Name of the recipe."""
-        return self.recipe.name
-
-    @property
     def n_features(self) -> int:
         """Number of coordinates of mapped rows."""
         return len(self.mean) + self.recipe.constant
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
 
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
