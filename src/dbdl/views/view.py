@@ -13,7 +13,7 @@ acts as the intercept of the linear classifier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -77,6 +77,17 @@ class View(Record):
     unit: bool = False
     normalize: bool = True
 
+    @property
+    def name(self) -> str:
+        """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
+        base = replace(self, unit=False, constant=False, normalize=True)
+        found = next((name for name, view in VIEWS.items() if view == base), None)
+        if found is None:
+            own = {k: v for k, v in self.__getstate__().items() if v != getattr(View, k)}
+            return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
+        return name if self.normalize else f"{name}, not scaled"
+
     def fit(self, rows: LabelledRows) -> FittedView:
         """Learn the view from rows; held-out rows must not be among them."""
         dtype = rows.X.dtype
@@ -104,31 +115,6 @@ class View(Record):
     def is_learned(self) -> bool:
         """Whether the view depends on more than the size of the rows."""
         return self.centred or self.scale != "none" or self.power > 0
-
-    @property
-    def name(self) -> str:
-        """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
-        base = replace(self, unit=False, constant=False, normalize=True)
-        found = next((name for name, view in VIEWS.items() if view == base), None)
-        if found is None:
-            values = {field.name: getattr(self, field.name) for field in fields(self)}
-            own = {k: v for k, v in values.items() if v != getattr(View, k)}
-            return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
-        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
-        return name if self.normalize else f"{name}, not scaled"
-
-
-#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
-#: a constant coordinate.
-VIEWS = {
-    "plain": View(),
-    "centred": View(centred=True),
-    "standardised": View(centred=True, scale="total"),
-    "whitened": View(centred=True, power=0.5),
-    "half-whitened": View(centred=True, power=0.25),
-    "scaled and whitened": View(centred=True, scale="within", power=0.5),
-    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
-}
 
 
 def _inverse_root(variance: Doubles) -> Doubles:
@@ -274,6 +260,18 @@ class FittedView(Record):
     def _factor(self) -> Any:
         return cho_factor(self.matrix)
 
+
+#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
+#: a constant coordinate.
+VIEWS = {
+    "plain": View(),
+    "centred": View(centred=True),
+    "standardised": View(centred=True, scale="total"),
+    "whitened": View(centred=True, power=0.5),
+    "half-whitened": View(centred=True, power=0.25),
+    "scaled and whitened": View(centred=True, scale="within", power=0.5),
+    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
+}
 
 #: Least constant coordinate of an approximated row of unit norm by which the row is divided.
 LEAST_SHARE = 1e-3
