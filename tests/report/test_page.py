@@ -181,7 +181,7 @@ def test_the_number_of_atoms_is_said_to_be_that_of_the_rows_drawn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("unlearned", "said"), [(0.5, "learning adds"), (1.0, "learning adds nothing here")]
+    ("unlearned", "said"), [(0.5, "learning and views add"), (1.0, "views add nothing here")]
 )
 def test_the_page_says_what_learning_adds_where_it_is_told(tmp_path, unlearned, said):
     page = report(tmp_path, unlearned_accuracy=unlearned)
@@ -261,6 +261,17 @@ def test_atoms_are_drawn_in_the_space_of_the_rows(tmp_path, monkeypatch):
     assert gallery.shape == atoms.shape == (len(atoms), 64)
     cosines = gallery @ (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).T
     np.testing.assert_allclose(cosines.max(axis=1), 1.0, rtol=1e-6)
+
+
+def test_sizes_that_were_tried_are_listed_where_one_was_chosen(tmp_path):
+    _, _, X, y = digits()
+    model = fitted(n_initial_atoms="auto", coder=Forward(3))
+    page, curve = page_of(model, X, y, tmp_path), model.size_curve_
+    tried = cells_of(page, "sweeps")
+    assert [line[0] for line in tried] == [f"{n:.0f}" for n in curve.n_atoms]
+    assert [line[1] for line in tried] == [f"{100 * share:.2f}" for share in curve.accuracy]
+    assert [k for k, line in enumerate(tried) if "chosen" in line] == [curve.chosen]
+    assert "Sizes that were tried" not in report(tmp_path).text
 
 
 @pytest.mark.parametrize("image_shape", [(8, 8), None], ids=["images", "curves"])

@@ -62,7 +62,7 @@ def write_report(
         Accuracies of the same classifier on other splits, from 0 to 1, to show their spread.
     unlearned_accuracy : float, optional
         Accuracy from 0 to 1 on the same test rows with random training rows in place of the
-        learned atoms, to show how much learning adds. The method "DBDL unlearned" of
+        learned atoms, to show how much learning and views add. The method "DBDL unlearned" of
         ``dbdl compare`` measures it.
 
     Returns

@@ -91,7 +91,16 @@ def sweeps(model: DBDLClassifier) -> dict[str, Any]:
         "first": first.tolist(),
         "dropped": (first - sizes).tolist(),
         "sizes": sizes.tolist(),
+        "sizes_tried": _sizes_tried(model),
     }
+
+
+def _sizes_tried(model: DBDLClassifier) -> list[tuple[float, float, float, bool]]:
+    """Return the sizes among which one was chosen; none if the size was given."""
+    if (curve := getattr(model, "size_curve_", None)) is None:
+        return []
+    tried = zip(curve.n_atoms, curve.accuracy, curve.standard_error, strict=True)
+    return [(*results, number == curve.chosen) for number, results in enumerate(tried)]
 
 
 def settings(model: DBDLClassifier) -> list[tuple[str, str, bool]]:
