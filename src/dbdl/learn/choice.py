@@ -162,10 +162,13 @@ def choose_by_scores(
     sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
     temperature = len(members) / (sharpness_of_all * total)
     weights = weights * sharpness / total
+    accuracy, loss = results.accuracy, results.log_loss
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
         weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
+        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
+    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
@@ -279,6 +282,18 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
     limits = [(0.0, None)] * len(start)
     found: NDArray[np.float64] = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
     return (found if found.sum() > 0 else start)[view_of_member]
+
+
+def pool_together(
+    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
+) -> tuple[float, float]:
+    """Pool the results of an ensemble with earlier ones, if there are any."""
+    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
+        return accuracy, loss
+    return (
+        share * accuracy + (1 - share) * before.ensemble_accuracy,
+        share * loss + (1 - share) * before.ensemble_log_loss,
+    )
 
 
 class EnsembleResults(NamedTuple):
