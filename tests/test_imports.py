@@ -46,10 +46,13 @@ MAY_IMPORT = {
         "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
         "dbdl",  # for its version
     },
-    "plotting": {"sampler", "estimators", "experiments", "_files"},
+    "plotting": {"sampler", "estimators", "experiments", "_files", "_arrays"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},
-    "report": {"plotting", "experiments", "estimators", "learn", "model", "_files", "dbdl"},
+    "report": {
+        "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",
+        "dbdl",
+    },
     "_files": set(),
     "_columns": {"_files"},
     "_arrow": {"_files", "_columns"},

@@ -108,7 +108,8 @@ def _plain(
 
 
 # Coders that nobody chose: as many non-zeros as the first codes of a chain have, and the rule that
-# random rows fall back on where no row can be held out.
+# random rows fall back on where no row can be held out. Weights and temperatures are fitted all the
+# same.
 _FIXED = {"coder": Forward(10)}
 
 _DBDL_PAPER = "Akhtar, Shafait and Mian 2016"
@@ -123,7 +124,8 @@ _METHODS = (
     Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_FIXED),
     Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_FIXED),
     Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER),
-    # The rows that DBDL's chains start from, its coders and its ridge regression, and no sweeps.
+    # Rows like those that DBDL's chains start from, its coders and its ridge regression; no sweeps
+    # and no views.
     Method("DBDL unlearned", RandomRowsClassifier, "", {"n_members": 5, "initial_ratio": 1.5},
            fixed=_FIXED, has_size=False),
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011",

@@ -109,8 +109,8 @@ def fit(
     }
     held_out = getattr(model, "held_out_", None)
     if held_out is not None:
-        found["held_out_accuracy"] = float(held_out.accuracy[held_out.best])
-        found["held_out_log_loss"] = float(held_out.log_loss[held_out.best])
+        found["held_out_accuracy"] = held_out.ensemble_accuracy
+        found["held_out_log_loss"] = held_out.ensemble_log_loss
     terminal.print_pairs(found, as_json)
 
 

@@ -18,13 +18,14 @@ from dbdl.registry import methods
 #: How settings were found, for the reader of a table: with `nothing_chosen`, or without.
 NOTHING_CHOSEN = (
     "Nothing was searched (--quick): every method has fixed settings, and so has DBDL, which codes "
-    "new rows with at most 10 non-zeros by forward selection. Without --quick the settings of "
-    "every method are chosen on training rows."
+    "new rows with at most 10 non-zeros by forward selection. It fits the weights of its chains on "
+    "rows that they leave out, as always. Without --quick the settings of every method are chosen "
+    "on training rows."
 )
 CHOSEN = (
     "Settings that are not given were chosen on training rows. Grids (dbdl methods) are searched "
-    "by cross-validation, and fit s leaves that out. DBDL and random rows choose their coder "
-    "inside fit, on held-out training rows, and fit s counts that."
+    "by cross-validation, and fit s leaves that out. DBDL and random rows choose their "
+    "coders inside fit, on held-out training rows, and fit s counts that."
 )
 
 _TABLES = files("dbdl.experiments") / "tables"

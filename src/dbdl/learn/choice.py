@@ -31,7 +31,7 @@ from dbdl.learn.members import LearnedMember
 
 #: The losses of all members together count as much as this many rows of a member's own when its
 #: coder and its sharpness are chosen.
-POOLED_ROWS = 300.0
+POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
 #: With a few dozen rows the weights stay nearly uniform.
 WEIGHT_PENALTY = 0.3
@@ -61,6 +61,11 @@ class Candidates:
     def is_open(self) -> bool:
         """Whether there is anything to choose or to fit."""
         return self.calibrate or len(self.coders) > 1
+
+    @property
+    def sparsest(self) -> Coder:
+        """The coder with the fewest non-zeros, where no rows choose."""
+        return min(self.coders, key=lambda coder: coder.n_nonzero)
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,15 @@ def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
 
 def without_rows(candidates: Candidates, n_members: int) -> Choice:
     """Choose the coder with the fewest non-zeros, and equal weights."""
-    fewest = min(candidates.coders, key=lambda coder: coder.n_nonzero)
-    return Choice((fewest,) * n_members, np.full(n_members, 1.0 / n_members), 1.0, None)
+    weights = np.full(n_members, 1.0 / n_members)
+    return Choice((candidates.sparsest,) * n_members, weights, 1.0, None)
+
+
+def keep_choice(choice: Choice, candidates: Candidates) -> Choice:
+    """Keep an earlier choice, except for coders that are no longer candidates."""
+    known = candidates.coders
+    coders = tuple(coder if coder in known else candidates.sparsest for coder in choice.coders)
+    return replace(choice, coders=coders)
 
 
 def choose_by_scores(
@@ -150,10 +162,13 @@ def choose_by_scores(
     sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
     temperature = len(members) / (sharpness_of_all * total)
     weights = weights * sharpness / total
+    accuracy, loss = results.accuracy, results.log_loss
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
         weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
+        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
+    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
@@ -267,6 +282,18 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
     limits = [(0.0, None)] * len(start)
     found: NDArray[np.float64] = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
     return (found if found.sum() > 0 else start)[view_of_member]
+
+
+def pool_together(
+    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
+) -> tuple[float, float]:
+    """Pool the results of an ensemble with earlier ones, if there are any."""
+    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
+        return accuracy, loss
+    return (
+        share * accuracy + (1 - share) * before.ensemble_accuracy,
+        share * loss + (1 - share) * before.ensemble_log_loss,
+    )
 
 
 class EnsembleResults(NamedTuple):

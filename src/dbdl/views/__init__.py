@@ -9,7 +9,7 @@ from typing import Any
 from dbdl.model.trust import check
 from dbdl.views.own import FittedOwnView, OwnView
 from dbdl.views.sums import LabelledRows
-from dbdl.views.view import FittedView, View
+from dbdl.views.view import VIEWS, FittedView, View
 
 __all__ = [
     "AUTOMATIC",
@@ -26,18 +26,6 @@ __all__ = [
 ]
 
 SomeView = OwnView
-
-#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
-#: a constant coordinate.
-VIEWS = {
-    "plain": View(),
-    "centred": View(centred=True),
-    "standardised": View(centred=True, scale="total"),
-    "whitened": View(centred=True, power=0.5),
-    "half-whitened": View(centred=True, power=0.25),
-    "scaled and whitened": View(centred=True, scale="within", power=0.5),
-    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
-}
 
 #: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
 #: and neighbours differ. Chosen on training rows of nine data sets: docs/design.md.

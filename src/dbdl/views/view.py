@@ -86,6 +86,17 @@ class View(Record):
     unit: bool = False
     normalize: bool = True
 
+    @property
+    def name(self) -> str:
+        """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
+        base = replace(self, unit=False, constant=False, normalize=True)
+        found = next((name for name, view in VIEWS.items() if view == base), None)
+        if found is None:
+            own = {k: v for k, v in self.__getstate__().items() if v != getattr(View, k)}
+            return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
+        return name if self.normalize else f"{name}, not scaled"
+
     def fit(self, rows: LabelledRows) -> FittedView:
         """Learn the view from rows; held-out rows must not be among them."""
         dtype = rows.X.dtype
@@ -198,6 +209,11 @@ class FittedView(Record):
         """Number of coordinates of mapped rows."""
         return len(self.mean) + self.recipe.constant
 
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
+
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
         blocks = block_slices(len(X), MAPPED_ROWS)
@@ -295,6 +311,18 @@ class FittedView(Record):
     def _factor(self) -> Any:
         return cho_factor(self.matrix)
 
+
+#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
+#: a constant coordinate.
+VIEWS = {
+    "plain": View(),
+    "centred": View(centred=True),
+    "standardised": View(centred=True, scale="total"),
+    "whitened": View(centred=True, power=0.5),
+    "half-whitened": View(centred=True, power=0.25),
+    "scaled and whitened": View(centred=True, scale="within", power=0.5),
+    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
+}
 
 #: Least constant coordinate of an approximated row of unit norm by which the row is divided.
 LEAST_SHARE = 1e-3
