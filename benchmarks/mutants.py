@@ -480,7 +480,7 @@ MUTANTS = (
     mutant(
         "some-rows-of-some-rows-are-others",
         "rows/readers.py",
-        "source, numbers = source.source, source.numbers[numbers]",
+        "numbers, source = source.numbers[numbers], source.source",
         "source = source.source",
         "rows/test_lazy_rows.py",
     ),

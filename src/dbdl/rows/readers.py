@@ -196,6 +196,7 @@ class DaskRows(Reader):
         return cls(shape, np.dtype(array.dtype), array, names if named else None)
 
     def number_of(self, rows: Rows) -> int | NDArray[np.int64]:
+        """Return the numbers of rows among all rows."""
         return super().number_of(rows) if self.numbers is None else self.numbers[rows]
 
     def _rows(self, rows: Rows) -> NDArray[Any]:
@@ -212,11 +213,12 @@ class SomeRows(Reader):
     @classmethod
     def of(cls, source: Reader, numbers: NDArray[np.int64]) -> Reader:
         """Return a reader of the rows with these numbers; those of a collection stay there."""
-        shape, among_all = (len(numbers), source.shape[1]), source.number_of(numbers)
+        shape = (len(numbers), source.shape[1])
         if isinstance(source, DaskRows):
+            among_all: Any = source.number_of(numbers)
             return replace(source, shape=shape, array=source.array[numbers], numbers=among_all)
         if isinstance(source, SomeRows):
-            source, numbers = source.source, source.numbers[numbers]
+            numbers, source = source.numbers[numbers], source.source
         return cls(shape, source.dtype, source, numbers)
 
     @property
@@ -225,6 +227,7 @@ class SomeRows(Reader):
         return getattr(self.source, "columns", None)
 
     def number_of(self, rows: Rows) -> int | NDArray[np.int64]:
+        """Return the numbers of rows among all rows."""
         return self.numbers[rows]
 
     def _rows(self, rows: Rows) -> NDArray[Any]:
