@@ -1,9 +1,10 @@
 """Files that somebody tampered with are refused by name, or do no harm.
 
-    python tests/hostile.py {METHOD,dictionary,stream,warm,views,own,checkpoint} [--most N] [--seed S]
+    python tests/hostile.py NAME [--most N] [--seed S]
 
-changes one value at a time in a saved model or checkpoint (and makes its checksum match), reads it
-and uses it in a separate process, because a kernel that trusts such a value can crash.
+NAME is a method, or one of dictionary, stream, warm, views, own and checkpoint. One value at a time
+is changed in a saved model or checkpoint (and its checksum made to match). The file is read and used
+in a separate process, because a kernel that trusts such a value can crash.
 """
 
 from __future__ import annotations
