@@ -124,7 +124,7 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
 
     from dbdl.backends.dask_cluster import DaskEngine
 
-    rows = lazy_rows(open_rows(path)[0], normalize=True)
+    rows = lazy_rows(open_rows(path)[0])
     assert rows is not None
     with (
         LocalCluster(
@@ -247,7 +247,7 @@ class Read:
 
 def in_turn(path: Path) -> Read:
     """Learn a chain from a file in this process."""
-    rows = lazy_rows(open_rows(path)[0], normalize=True)
+    rows = lazy_rows(open_rows(path)[0])
     assert rows is not None
     inner = NumbaBackend(2)
     X = rows[:200]

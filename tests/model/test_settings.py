@@ -9,6 +9,7 @@ from sklearn.base import clone
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
+from dbdl.learn.choice import Candidates
 
 #: A value other than the default for each setting.
 OTHER = {
@@ -118,8 +119,8 @@ def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size(
     own = {field.name for field in fields(ChainSettings)}
     assert own == {*OTHER, "n_sweeps", "n_initial_atoms"}
     model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)
-    model.classes_, model.n_features_in_ = np.arange(2), 2
-    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2)
+    model.classes_ = np.arange(2)
+    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2, Candidates([Forward(1)]))
     settings = problem.settings
     assert (settings.n_sweeps, settings.n_initial_atoms) == (9, 7)
     parts = settings.get_params()

@@ -43,7 +43,7 @@ from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import make_views
+from dbdl.views import OwnView, View, make_views
 
 #: Packages with frames between the user's code and an estimator.
 INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
@@ -188,16 +188,25 @@ class DictionaryEstimator(
         """Return the problem of learning from rows, and the crew that solves it."""
         seed = self._seed() if seed is None else seed
         engine = make_engine(X, self.device)
+        n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
         settings = ChainSettings(
-            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
+            n_sweeps=self.n_sweeps, n_initial_atoms=n_initial, **self._model_settings()
         )
-        views = make_views(getattr(self, "views", "plain"), self.normalize)
+        views = self._views(settings.n_start(len(class_of_row)) / len(class_of_row))
         if n_chains is None:
             n_chains = automatic_chains(len(class_of_row), len(views))
         problem = Problem(
             X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out
         )
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
+
+    def _views(self, atoms_per_row: float) -> tuple[View | OwnView, ...]:
+        """Return the views of the chains, which see the rows through them in turn."""
+        return make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
+
+    def _sizes(self, problem: Problem) -> list[Problem]:
+        """Return the problem with every number of initial atoms that is tried."""
+        return [problem]
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""
@@ -233,7 +242,7 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            progress.begin(problem.n_chains, self.n_sweeps)
+            progress.begin(problem.n_chains * len(self._sizes(problem)), self.n_sweeps)
         yield problem, journal
         progress.end()
 
@@ -367,16 +376,18 @@ class DictionaryEstimator(
         Returns
         -------
         rows : ndarray of shape (n_samples, n_features)
-            Approximations of the rows. A view without a constant coordinate does not know the
-            size of a row, which is then taken to be the mean size of the training rows.
+            Approximations of the rows. A view that scales rows to unit norm first, or has no
+            constant coordinate, does not know the size of a row, which is then taken to be the mean
+            size of the training rows.
         """
         check_is_fitted(self)
         codes, rows, first = check_codes(X, self.n_atoms_), [], 0
         for chain in self.chains_:
             last = first + len(chain.atoms)
-            rows.append(chain.view.restore(decode(codes[:, first:last], chain.atoms)))
+            restored = chain.view.restore(decode(codes[:, first:last], chain.atoms))
+            rows.append(restored / len(self.chains_))
             first = last
-        mean: Floats = np.mean(rows, axis=0)
+        mean: Floats = np.sum(rows, axis=0)
         return mean
 
     def __sklearn_is_fitted__(self) -> bool:

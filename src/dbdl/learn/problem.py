@@ -26,8 +26,8 @@ FIRST_CHAIN = 1000
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
 #: Up to this many rows, every view has this many chains, and all folds are left out by some of
-#: them, so that more rows are scored. With more rows, two folds are left out in turn.
-FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 2
+#: them, so that more rows are scored. With more rows, four folds are left out in turn.
+FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 4
 #: Least number of chains, for fewer views.
 LEAST_CHAINS = 5
 
@@ -70,6 +70,7 @@ class Problem:
     seed: int = 0
     views: tuple[View | SomeView, ...] = (View(),)  # members take them in turn
     leaves_out: bool = True  # members leave out rows, on which choices are made
+    first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
 
     @property
     def size(self) -> ProblemSize | None:
@@ -97,7 +98,8 @@ class Problem:
             view_number, weight = number % len(views), weights[number % len(weights)]
             turn = number // len(folds) if in_step else 0
             fold = folds[(number + turn) % len(folds)]
-            return Share(number, view_number, views[view_number], fold, weight)
+            own_number = self.first_number + number
+            return Share(own_number, view_number, views[view_number], fold, weight)
 
         return [share(number) for number in range(self.n_chains)]
 

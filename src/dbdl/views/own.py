@@ -19,12 +19,22 @@ from dbdl.views.sums import LabelledRows
 Floats = NDArray[np.floating[Any]]
 
 
+def name_of(transformer: Any) -> str:
+    """Return the transformer's description on one line."""
+    return " ".join(repr(transformer).split())
+
+
 @dataclass(frozen=True)
 class OwnView:
     """The recipe of a view by a transformer, which is copied and fitted for each member."""
 
     transformer: Any
     normalize: bool = True
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
 
     def fit(self, rows: LabelledRows) -> FittedOwnView:
         """Fit a copy of the transformer to rows and their class indices."""
@@ -55,6 +65,11 @@ class FittedOwnView(Record):
         """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
         rows = _mapped(self.transformer, X, self.n_features)
         return unit_rows(rows) if self.normalize else refuse_huge(rows)
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
 
     def restore(self, rows: Floats) -> Floats:
         """Rows (n_samples, n_features_in) by the transformer's `inverse_transform`."""
