@@ -156,8 +156,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     selection_probability_ : ndarray of shape (n_classes, n_atoms)
         Probability that a row of the class uses the atom (mean of eq. 11).
     label_atoms_ : ndarray of shape (n_atoms, n_classes), or (n_atoms, 1) for two classes
-        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``. The weights of the chains are
-        part of it.
+        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``, so the weights of the chains
+        are part of it.
     n_atoms_ : int
         Number of atoms over all chains, about that of the distinct rows drawn.
     temperature_ : float

@@ -80,7 +80,8 @@ def make_views(wanted: Any, normalize: bool = True) -> tuple[View | OwnView, ...
 
 
 def _make_view(part: Any, normalize: bool) -> View | OwnView:
-    if hasattr(part, "transform") and hasattr(part, "fit"):
+    is_class = isinstance(part, type)  # a transformer's, not a transformer
+    if hasattr(part, "transform") and hasattr(part, "fit") and not is_class:
         return OwnView(part, normalize)
     if isinstance(part, str):
         part = view_named(part)
