@@ -1,6 +1,6 @@
 """The path from ``fit`` to ``step``: the live stack at the first sweep of a chain.
 
-    python -m benchmarks.path [--pilots]
+    python -m benchmarks.path
 
 Prints one line for each function of dbdl on the stack, from ``fit`` to the backend's sweep.
 """
@@ -51,15 +51,12 @@ def stack_of(model: Any, skip: int = 0) -> list[str]:
 
 
 def main() -> None:
-    """Print the stack of a chain, or of a pilot chain."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.path", description=__doc__)
-    parser.add_argument("--pilots", action="store_true", help="of a pilot chain")
-    arguments = parser.parse_args()
+    """Print the stack of a chain."""
+    argparse.ArgumentParser(prog="python -m benchmarks.path", description=__doc__).parse_args()
     from dbdl.coding import Forward
 
     model = dbdl.DBDLClassifier(n_chains=1, random_state=0, coder=Forward(2), calibrate=False)
     model.fit(*load_iris(return_X_y=True))  # kernels are compiled by a chain of their own
-    model.set_params(calibrate=arguments.pilots)
     stack = stack_of(model)
     for name in stack:
         print(name)
