@@ -147,7 +147,7 @@ def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
 def test_a_chain_of_other_rows_is_refused(tmp_path):
     problem = make_problem()
     learn(problem, Crew(), open_at(tmp_path / "fit", problem))
-    with pytest.raises(CheckpointError, match="expected .*n_samples = 30"):
+    with pytest.raises(CheckpointError, match=r"expected .*n_samples = 30"):
         open_at(tmp_path / "fit", problem).chain(0, problem)
 
 
