@@ -43,9 +43,9 @@ def rows():
     ("classifier", "view"),
     [
         ("ridge", "auto"),
-        ("recoded", "plain + constant"),
+        ("recoded", "unit standardised + constant"),
         ("gibbs", "plain"),
-        ("joint", "unit standardised + constant"),
+        ("joint", "plain + constant"),
     ],
 )
 def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classifier, view):
