@@ -100,6 +100,15 @@ def test_as_many_chains_are_announced_as_are_run_and_none_is_thrown_away(setting
     assert all(told == events(model.n_sweeps) for told in watch.chains.values())
 
 
+def test_chains_of_every_size_are_announced_and_told():
+    model = DBDLClassifier(n_initial_atoms="auto", coder=Forward(3), **QUICK)
+    watch = watched(model, rows=make_cones(n_rows=40))
+    n_sizes = len(model.size_curve_.accuracy)
+    assert n_sizes > 2 and watch.names() == {"chain": 2 * n_sizes}
+    assert watch.n_subtasks[0] == 2 * n_sizes
+    assert all(told == events(6) for told in watch.chains.values())
+
+
 def test_classes_of_one_row_each_are_no_exception():
     X, y = make_cones()
     assert watched(DBDLClassifier(**QUICK), rows=(X[:3], y[:3])).names() == {"chain": 2}

@@ -239,9 +239,7 @@ def _fill(inner: Backend, part: Part, rows: Any) -> Data:
     return inner.hold(part.filled(np.asarray(rows)))
 
 
-def _fill_prepared(
-    inner: Backend, part: Part, raw: Any, prepare: Preparation, number: Any
-) -> Data:
+def _fill_prepared(inner: Backend, part: Part, raw: Any, prepare: Preparation, number: Any) -> Data:
     return _fill(inner, part, prepare(np.asarray(raw), number))
 
 
