@@ -314,13 +314,13 @@ def test_a_table_of_two_splits_has_differences_without_p_values_and_says_why():
 @pytest.mark.parametrize(
     ("ours", "unlearned", "said"),
     [
-        ([98, 98], [98.5, 98.5], "adds nothing here: random training rows left as they are "
+        ([98, 98], [98.5, 98.5], "add nothing here: random training rows left as they are "
          "(DBDL unlearned) are 0.50 points more accurate"),
-        ([98, 98], [98, 98], "adds nothing here"),
-        ([98, 98.4], [98, 98], "adds 0.20 points over random training rows left as they are "
+        ([98, 98], [98, 98], "add nothing here"),
+        ([98, 98.4], [98, 98], "add 0.20 points to random training rows left as they are "
          "(DBDL unlearned), which 2 splits cannot tell from chance"),
         ([98, 99, 97, 98, 98], [97.5, 99.5, 96, 98.5, 98], "not told apart from chance"),
-        ([98, 99, 97, 98, 98], [88, 89, 87.1, 88.2, 88], "adds 9.94 points"),
+        ([98, 99, 97, 98, 98], [88, 89, 87.1, 88.2, 88], "add 9.94 points"),
     ],
 )  # fmt: skip
 def test_a_table_says_what_learning_adds_to_random_training_rows(ours, unlearned, said):

@@ -81,7 +81,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
         but at least 5, and three times as many for up to 600 rows.
     views : str, View, transformer or list of these, default="auto"
-        The maps through which chains see the rows, in turn. "auto" means the eight views of
+        The maps through which chains see the rows, in turn. "auto" means the seven views of
         `dbdl.views.AUTOMATIC`, or those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at
         most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other
         names are "centred", "standardised", "whitened" (by the covariance within classes),

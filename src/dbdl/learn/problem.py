@@ -21,8 +21,8 @@ LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 #: Number of the first chain's key; the first key of all belongs to the folds.
 FIRST_CHAIN = 1000
 #: A member leaves out one of this many folds, or of more if the folds would have more rows than
-#: `MOST_LEFT_OUT`. With five folds the members lose 0.6 to 1.0 points on faces, spectra and
-#: objects, with ten folds 0.2 at most: docs/design.md.
+#: `MOST_LEFT_OUT`. With five folds the accuracy was 0.6 to 1.0 points lower on faces, spectra
+#: and objects: docs/design.md.
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
 #: Up to this many rows, every view has this many chains, and all folds are left out by some of
