@@ -8,9 +8,10 @@ import pytest
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem, automatic_chains
+from dbdl.views import VIEWS as NAMES
 from dbdl.views import View, make_views
 
-VIEWS = make_views("auto")
+VIEWS = make_views([*NAMES, "plain + constant"])  # eight of them
 
 
 def make_problem(n_rows=100, n_chains=8, n_classes=2, views=VIEWS, **settings):
