@@ -21,6 +21,7 @@ from sklearn.decomposition import PCA
 import dbdl
 from dbdl.coding import Forward, LassoPath, Orthogonal
 from dbdl.learn.members import Member
+from dbdl.learn.sizes import SizeCurve
 from dbdl.persistence import ModelFileError, load, read_columns, read_versions, save
 from dbdl.rivals.ksvd import KSVDDictionary, KSVDModel
 from dbdl.rivals.src import SRCModel
@@ -162,6 +163,7 @@ def test_chains_that_do_not_fit_are_refused(model, tmp_path, monkeypatch, part, 
         ("temperature_", float("nan")),
         ("classes_", np.array([0, 0, 1])),
         ("classes_", np.array([2, 1, 0])),
+        ("size_curve_", 3),
         ("chains_", []),
         ("predict", "mine"),
         ("n_sweeps", -3),
@@ -181,13 +183,29 @@ def test_settings_of_the_model_out_of_range_are_refused(model, tmp_path, monkeyp
         load(path)
 
 
+def test_a_curve_of_sizes_is_checked(model, tmp_path, monkeypatch):
+    one = np.ones(1)
+    curve = SizeCurve(np.array([5]), one, one, one, one, 0)
+    for bad, words in (
+        (replace(curve, chosen=1), "chosen is 1, but there are 1 sizes"),
+        (replace(curve, accuracy=-one), "accuracy has entries below 0"),
+        (replace(curve, log_loss=np.ones(2)), "log_loss has shape"),
+    ):
+        path = save_changed(model, model, "size_curve_", bad, tmp_path / "m.skops", monkeypatch)
+        with pytest.raises(ModelFileError, match=f"size_curve_.*{words}"):
+            load(path)
+    assert load(save_changed(model, model, "size_curve_", curve, path, monkeypatch))
+
+
 def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
     path = save_changed(model, model, "n_features_in_", 63, tmp_path / "model.skops", monkeypatch)
     with pytest.raises(ModelFileError, match=r"view.mean has shape .* n_features_in = 63"):
         load(path)
 
 
-@pytest.mark.parametrize("name", ["n_features_in_", "classes_", "temperature_", "held_out_"])
+@pytest.mark.parametrize(
+    "name", ["n_features_in_", "classes_", "temperature_", "held_out_", "size_curve_"]
+)
 def test_a_fitted_model_without_what_it_needs_is_refused(model, tmp_path, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.delitem(vars(model), name)
@@ -239,6 +257,8 @@ def with_entry(array, place, value):
         ("size", lambda a: -1.0, "size is -1"),
         ("size", lambda a: 0.0, "size is 0"),
         ("size", lambda a: float("nan"), "size is nan"),
+        ("length", lambda a: 0.0, "length is 0"),
+        ("length", lambda a: float("inf"), "length is inf"),
         ("exponent", lambda a: 10**6, "exponent is 1000000"),
         ("exponent", lambda a: 0.5, "exponent is of type float"),
         ("recipe", lambda a: None, "recipe is of type NoneType"),

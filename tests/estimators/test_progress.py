@@ -9,6 +9,7 @@ from cones import make_cones
 import dbdl.learn.members
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.coding import Forward
+from dbdl.views import AUTOMATIC
 
 QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
 
@@ -94,10 +95,19 @@ def test_as_many_chains_are_announced_as_are_run_and_none_is_thrown_away(setting
     )
     model = DBDLClassifier(**{**QUICK, **settings})
     watch = watched(model)
-    n_chains = model.n_chains or 24
+    n_chains = model.n_chains or 3 * len(AUTOMATIC)
     assert watch.names() == {"chain": n_chains} and watch.n_subtasks[0] == n_chains
     assert len(learned) == len(model.chains_) == n_chains
     assert all(told == events(model.n_sweeps) for told in watch.chains.values())
+
+
+def test_chains_of_every_size_are_announced_and_told():
+    model = DBDLClassifier(n_initial_atoms="auto", coder=Forward(3), **QUICK)
+    watch = watched(model, rows=make_cones(n_rows=40))
+    n_sizes = len(model.size_curve_.accuracy)
+    assert n_sizes > 2 and watch.names() == {"chain": 2 * n_sizes}
+    assert watch.n_subtasks[0] == 2 * n_sizes
+    assert all(told == events(6) for told in watch.chains.values())
 
 
 def test_classes_of_one_row_each_are_no_exception():

@@ -129,6 +129,7 @@ def test_a_fit_stopped_anywhere_ends_with_the_same_bits(
         {"views": "plain"},
         {"views": ["scaled and whitened", View(centred=True, power=0.3)]},
         {"normalize": False},
+        {"n_initial_atoms": "auto"},
     ],
     ids=lambda settings: str(next(iter(settings.values()))),
 )
@@ -453,6 +454,17 @@ def test_joint_chains_with_a_weight_of_labels_are_resumed_in_a_folder(folder, la
     make(n_sweeps=3, warm_start=True, checkpoint=folder, **joint).fit(X, Y)
     found = make(warm_start=True, checkpoint=folder, **joint).fit(X, Y)
     assert bits_of(found) == bits_of(make(**joint).fit(X, Y))
+
+
+def test_chains_of_every_size_are_resumed(count_sweeps):
+    expected = make(n_initial_atoms="auto").fit(X, Y)
+    model = make(n_initial_atoms="auto", n_sweeps=4, warm_start=True).fit(X, Y)
+    sweeps = count_sweeps()
+    model.set_params(n_sweeps=7).fit(X, Y)
+    assert bits_of(model) == bits_of(expected)
+    n_sizes = len(model.size_curve_.accuracy)
+    assert n_sizes > 1 and len(sweeps) == n_sizes * 2 * 3
+    np.testing.assert_array_equal(model.size_curve_.accuracy, expected.size_curve_.accuracy)
 
 
 @pytest.mark.parametrize("kind", ["recoded", "gibbs", "joint"])

@@ -8,9 +8,10 @@ import pytest
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem, automatic_chains
+from dbdl.views import VIEWS as NAMES
 from dbdl.views import View, make_views
 
-VIEWS = make_views("auto")
+VIEWS = make_views([*NAMES, "plain + constant"])  # eight of them
 
 
 def make_problem(n_rows=100, n_chains=8, n_classes=2, views=VIEWS, **settings):
@@ -48,20 +49,32 @@ def test_all_rows_of_a_small_problem_are_left_out_by_some_member():
     np.testing.assert_array_equal(np.sort(left_out), np.arange(100))
 
 
-@pytest.mark.parametrize(("n_rows", "n_folds"), [(600, 4), (601, 2)])
-def test_with_many_rows_two_folds_are_left_out_in_turn(n_rows, n_folds):
-    assert len(folds_of(make_problem(n_rows, 8).shares())) == n_folds
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(600, 10), (601, 4)])
+def test_with_many_rows_four_folds_are_left_out_in_turn(n_rows, n_folds):
+    assert len(folds_of(make_problem(n_rows, 24).shares())) == n_folds
+    assert len(folds_of(make_problem(n_rows, 8).shares())) == 4  # each by two members
+    assert len(folds_of(make_problem(n_rows, 3).shares())) == 1
 
 
 @pytest.mark.parametrize(
     ("n_rows", "n_chains", "n_views"),
-    [(100, 2, 8), (100, 5, 8), (100, 24, 8), (1000, 8, 8), (100, 16, 8), (1000, 4, 2), (100, 8, 2)],
+    [
+        (100, 2, 8),
+        (100, 5, 8),
+        (100, 24, 8),
+        (1000, 8, 8),
+        (100, 16, 8),
+        (1000, 4, 2),
+        (100, 8, 2),
+        (1000, 8, 4),
+        (1000, 8, 2),
+    ],
 )
 def test_every_row_left_out_is_scored_by_members_of_different_views(n_rows, n_chains, n_views):
     shares = make_problem(n_rows, n_chains, views=VIEWS[:n_views]).shares()
     for fold in folds_of(shares):
         own = [share for share in shares if share.fold.held_out is fold.held_out]
-        assert len({share.view_number for share in own}) == len(own) >= 2
+        assert len({share.view_number for share in own}) == min(len(own), n_views) >= 2
 
 
 def test_no_fold_has_more_than_2000_rows():
@@ -117,6 +130,13 @@ def test_there_is_a_chain_for_each_view_at_least_five_and_three_times_as_many_fo
     n_rows, n_views, expected
 ):
     assert automatic_chains(n_rows, n_views) == expected
+
+
+def test_chains_of_several_sizes_are_numbered_through():
+    problem = make_problem(n_chains=3, first_number=6)
+    assert [share.number for share in problem.shares()] == [6, 7, 8]
+    plain = make_problem(n_chains=3).shares()
+    assert [share.view_number for share in problem.shares()] == [s.view_number for s in plain]
 
 
 def test_rows_of_a_share_are_those_that_it_names_as_they_are():

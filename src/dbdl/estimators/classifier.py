@@ -436,7 +436,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
-        self._check_attributes(scope.inner(), "temperature_", "held_out_")
+        self._check_attributes(scope.inner(), "temperature_", "held_out_", "size_curve_")
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
@@ -456,7 +456,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         seed = None if state is None else state.seed
         problem, crew = self._pose(
             X, class_of_row, n_classes, labels, seed,
-            n_chains=n_chains, leaves_out=candidates.is_open,
+            n_chains=n_chains,
+            leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )  # fmt: skip
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(

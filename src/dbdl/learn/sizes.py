@@ -98,12 +98,17 @@ def sizes_of(
 
 
 def smallest_good(attempts: Sequence[Attempt]) -> tuple[Attempt, SizeCurve]:
-    """Return the smallest size within one standard error of the best accuracy, and the curve."""
+    """Return the smallest size within one standard error of the best accuracy, and the curve.
+
+    If no rows were left out, the default size, the last, is taken.
+    """
     accuracy = np.array([attempt.choice.accuracy for attempt in attempts])
     n_rows = np.array([max(attempt.choice.n_rows, 1) for attempt in attempts])
     error = np.sqrt(accuracy * (1 - accuracy) / n_rows)
     best = int(accuracy.argmax())
     chosen = int(np.flatnonzero(accuracy >= accuracy[best] - error[best])[0])
+    if not any(attempt.choice.n_rows for attempt in attempts):
+        chosen = len(attempts) - 1
     curve = SizeCurve(
         np.array([attempt.problem.settings.n_initial_atoms or 0 for attempt in attempts]),
         np.array([np.mean([len(m.atoms.atoms) for m in a.members]) for a in attempts]),
