@@ -23,17 +23,18 @@ MAY_IMPORT = {
     "model": set(),
     "coding": {"model", "draws", "_arrays", "_products", "_threads", "_compile"},
     "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
+    "views": {"_arrays", "_products", "_threads", "model", "rows"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
         "_processor",
     },
     "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_arrays",
-        "_loaded",
+        "learn", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
+        "_arrays", "_loaded",
     },
     "learn": {
-        "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
+        "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
         "_compile", "_files", "dbdl",  # for its version
     },
     "rivals": {

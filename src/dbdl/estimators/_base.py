@@ -376,16 +376,18 @@ class DictionaryEstimator(
         Returns
         -------
         rows : ndarray of shape (n_samples, n_features)
-            Approximations of the rows. A view without a constant coordinate does not know the
-            size of a row, which is then taken to be the mean size of the training rows.
+            Approximations of the rows. A view that scales rows to unit norm first, or has no
+            constant coordinate, does not know the size of a row, which is then taken to be the mean
+            size of the training rows.
         """
         check_is_fitted(self)
         codes, rows, first = check_codes(X, self.n_atoms_), [], 0
         for chain in self.chains_:
             last = first + len(chain.atoms)
-            rows.append(chain.view.restore(decode(codes[:, first:last], chain.atoms)))
+            restored = chain.view.restore(decode(codes[:, first:last], chain.atoms))
+            rows.append(restored / len(self.chains_))
             first = last
-        mean: Floats = np.mean(rows, axis=0)
+        mean: Floats = np.sum(rows, axis=0)
         return mean
 
     def __sklearn_is_fitted__(self) -> bool:

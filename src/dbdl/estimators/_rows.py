@@ -191,7 +191,8 @@ def decode(codes: Any, atoms: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         rows = codes @ atoms
     rows = rows.toarray() if issparse(rows) else rows
-    if not np.isfinite(rows).all():
+    most = 2.0 ** (SAFE_EXPONENT[rows.dtype.name] + 20)  # rows themselves are 2^20 times smaller
+    if not np.abs(rows).max(initial=0) <= most:
         raise ValueError(
             "X holds codes so large that their products with the atoms overflow. Expected codes as "
             "returned by transform. Look for extreme values."

@@ -81,7 +81,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
         but at least 5, and three times as many for up to 600 rows.
     views : str, View, transformer or list of these, default="auto"
-        The maps through which chains see the rows, in turn. "auto" means the eight views of
+        The maps through which chains see the rows, in turn. "auto" means the seven views of
         `dbdl.views.AUTOMATIC`, or those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at
         most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other
         names are "centred", "standardised", "whitened" (by the covariance within classes),
@@ -334,8 +334,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        problem, crew = self._problem(*self._rows_and_classes(X, y))
+        rows, class_of_row = self._rows_and_classes(X, y)
         candidates = self._candidates()
+        problem, crew = self._problem(rows, class_of_row, candidates)
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
@@ -401,8 +402,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         known = np.empty(0, labels.dtype) if published is None else self.classes_
         all_classes = known_classes(known, labels, classes)
         state, batch = take_batch(state, rows, labels)
-        problem, crew = self._problem(batch.data.X, batch.data.class_of_row, state)
         candidates = self._candidates(first=published is None)
+        problem, crew = self._problem(batch.data.X, batch.data.class_of_row, candidates, state)
         with self._journal_of_batch(problem, candidates, state) as journal:
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
@@ -440,7 +441,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             raise RecordError("online_ has labels that are not among classes_")
 
     def _problem(
-        self, X: Any, class_of_row: NDArray[np.int64], state: OnlineState | None = None
+        self,
+        X: Any,
+        class_of_row: NDArray[np.int64],
+        candidates: Candidates,
+        state: OnlineState | None = None,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
@@ -451,7 +456,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         seed = None if state is None else state.seed
         problem, crew = self._pose(
             X, class_of_row, n_classes, labels, seed,
-            n_chains=n_chains, leaves_out=self._candidates().is_open,
+            n_chains=n_chains, leaves_out=candidates.is_open,
         )  # fmt: skip
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(

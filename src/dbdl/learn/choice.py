@@ -31,7 +31,7 @@ from dbdl.learn.members import LearnedMember
 
 #: The losses of all members together count as much as this many rows of a member's own when its
 #: coder and its sharpness are chosen.
-POOLED_ROWS = 300.0
+POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
 #: With a few dozen rows the weights stay nearly uniform.
 WEIGHT_PENALTY = 0.3
@@ -61,6 +61,11 @@ class Candidates:
     def is_open(self) -> bool:
         """Whether there is anything to choose or to fit."""
         return self.calibrate or len(self.coders) > 1
+
+    @property
+    def sparsest(self) -> Coder:
+        """The coder with the fewest non-zeros, where no rows choose."""
+        return min(self.coders, key=lambda coder: coder.n_nonzero)
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,15 @@ def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
 
 def without_rows(candidates: Candidates, n_members: int) -> Choice:
     """Choose the coder with the fewest non-zeros, and equal weights."""
-    fewest = min(candidates.coders, key=lambda coder: coder.n_nonzero)
-    return Choice((fewest,) * n_members, np.full(n_members, 1.0 / n_members), 1.0, None)
+    weights = np.full(n_members, 1.0 / n_members)
+    return Choice((candidates.sparsest,) * n_members, weights, 1.0, None)
+
+
+def keep_choice(choice: Choice, candidates: Candidates) -> Choice:
+    """Keep an earlier choice, except for coders that are no longer candidates."""
+    known = candidates.coders
+    coders = tuple(coder if coder in known else candidates.sparsest for coder in choice.coders)
+    return replace(choice, coders=coders)
 
 
 def choose_by_scores(
@@ -153,6 +165,7 @@ def choose_by_scores(
     accuracy, loss = results.accuracy, results.log_loss
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
+        weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
         accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
     held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)

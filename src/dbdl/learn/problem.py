@@ -26,8 +26,8 @@ FIRST_CHAIN = 1000
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
 #: Up to this many rows, every view has this many chains, and all folds are left out by some of
-#: them, so that more rows are scored. With more rows, two folds are left out in turn.
-FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 2
+#: them, so that more rows are scored. With more rows, four folds are left out in turn.
+FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 4
 #: Least number of chains, for fewer views.
 LEAST_CHAINS = 5
 
@@ -92,10 +92,12 @@ class Problem:
         members.
         """
         views, folds, weights = self.views, self._folds(), self.labels.weights
+        in_step = len(folds) % len(views) == 0  # a fold would meet the same view each time
 
         def share(number: int) -> Share:
-            view_number = number % len(views)
-            fold, weight = folds[number % len(folds)], weights[number % len(weights)]
+            view_number, weight = number % len(views), weights[number % len(weights)]
+            turn = number // len(folds) if in_step else 0
+            fold = folds[(number + turn) % len(folds)]
             own_number = self.first_number + number
             return Share(own_number, view_number, views[view_number], fold, weight)
 

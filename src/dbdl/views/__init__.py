@@ -37,7 +37,6 @@ AUTOMATIC = (
     "standardised + constant",
     "unit whitened + constant",
     "scaled and half-whitened + constant",
-    "unit standardised + constant",
 )
 
 #: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
@@ -50,7 +49,6 @@ AUTOMATIC_FOR_FEW_ATOMS = (
     "whitened + constant",
     "plain",
     "unit whitened + constant",
-    "standardised + constant",
 )
 FEW_ATOMS = 0.3
 
@@ -86,7 +84,8 @@ def make_views(
 
 
 def _make_view(part: Any, normalize: bool) -> View | OwnView:
-    if hasattr(part, "transform") and hasattr(part, "fit"):
+    is_class = isinstance(part, type)  # a transformer's, not a transformer
+    if hasattr(part, "transform") and hasattr(part, "fit") and not is_class:
         return OwnView(part, normalize)
     if isinstance(part, str):
         part = view_named(part)

@@ -13,6 +13,7 @@ acts as the intercept of the linear classifier.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, un
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.record import Record
-from dbdl.model.trust import Number, Positive, reals
+from dbdl.model.trust import Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
     LabelledRows,
@@ -45,6 +46,14 @@ Doubles = NDArray[np.float64]
 MOST_WHITENED = 4096
 #: Rows that are mapped together by one thread.
 MAPPED_ROWS = 256
+
+#: Deviations of a feature, relative to its mean, that may be rounding errors of sums.
+CONSTANT = 1e-12
+
+MAP_OVERFLOWS = (
+    "The view of a row of X overflows: some feature is many orders of magnitude larger than it was "
+    "in the training rows. Expected rows like those. Look for extreme values, or use views='plain'."
+)
 
 Scale = Literal["none", "total", "within"]
 
@@ -91,24 +100,24 @@ class View(Record):
     def fit(self, rows: LabelledRows) -> FittedView:
         """Learn the view from rows; held-out rows must not be among them."""
         dtype = rows.X.dtype
-        exponent = 0 if self.unit or not self.normalize else largest_exponent(rows)
+        exponent = largest_exponent(rows) if self.normalize else 0
         convert = Conversion(exponent, self.unit)
         n_features = rows.X.shape[1]
         mean, scale, matrix = np.zeros(n_features), np.ones(n_features), None
         if self.is_learned:
             centres = class_means(rows, convert)
-            n_rows = np.bincount(rows.class_of_row, minlength=rows.n_classes)
-            whole = (n_rows / n_rows.sum()) @ centres
+            whole = _mean_of_all(rows.class_of_row, centres)
             mean = whole if self.centred else mean
             whitens = self.power > 0
             within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
             if self.scale == "total" or within:
                 around = centres if within else np.broadcast_to(whole, centres.shape)
-                scale = _inverse_root(mean_square(rows, convert, around))
+                scale = _inverse_root(mean_square(rows, convert, around), centres, dtype)
             if whitens and n_features <= MOST_WHITENED:
                 spectrum = _spectrum(rows, convert, centres, scale)
                 matrix = spectrum.power(-self.power, n_features * float(np.finfo(dtype).eps))
-        fitted = FittedView(self, exponent, mean, scale, matrix, 1.0)
+        length = _mean_length(rows, exponent) if self.unit else 1.0
+        fitted = FittedView(self, exponent, mean, scale, matrix, 1.0, length)
         return replace(fitted, size=fitted.measure(rows)) if self.normalize else fitted
 
     @property
@@ -117,9 +126,28 @@ class View(Record):
         return self.centred or self.scale != "none" or self.power > 0
 
 
-def _inverse_root(variance: Doubles) -> Doubles:
-    """One over the standard deviation; 1 for a feature that is constant up to rounding."""
-    some = variance > np.finfo(np.float64).eps ** 2 * variance.max(initial=0)
+def _mean_length(rows: LabelledRows, exponent: int) -> float:
+    """Root of the mean squared norm of rows, multiplied by 2 to the power of minus an exponent."""
+    nowhere = np.zeros((rows.n_classes, rows.X.shape[1]))
+    return float(np.sqrt(mean_square(rows, Conversion(exponent, False), nowhere).sum())) or 1.0
+
+
+def _mean_of_all(class_of_row: NDArray[np.int64], centres: Doubles) -> Doubles:
+    """Mean of all rows; classes are added up by their first rows, so their names do not matter."""
+    classes, first, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    mean: Doubles = (n_rows[order] / len(class_of_row)) @ centres[classes[order]]
+    return mean
+
+
+def _inverse_root(variance: Doubles, centres: Doubles, dtype: Any) -> Doubles:
+    """One over the standard deviation; 1 for a feature that is constant up to rounding.
+
+    A feature is compared with its own size, as the means of classes show it, so that its unit does
+    not matter. Rows of this type hold no smaller deviations than the last limit.
+    """
+    rounding = max(CONSTANT, 4 * float(np.finfo(dtype).eps)) * np.abs(centres).max(axis=0)
+    some = variance > np.maximum(rounding, 2.0 ** -SAFE_EXPONENT[np.dtype(dtype).name]) ** 2
     inverse = np.ones_like(variance)
     inverse[some] = 1.0 / np.sqrt(variance[some])
     return inverse
@@ -142,21 +170,39 @@ class FittedView(Record):
     ----------
     recipe : View
     exponent : int
-        Rows are multiplied by 2 to the power of minus this, which is exact.
+        Rows are multiplied by 2 to the power of minus this, which is exact, unless each is scaled
+        to unit norm.
     mean, scale : ndarray of shape (n_features,)
         Subtracted from rows, and multiplied with what is left.
     matrix : ndarray of shape (n_features, n_features) or None
         Symmetric map of the rows after that.
     size : float
         Mean norm of the mapped training rows; the constant coordinate if there is one.
+    length : float
+        Mean norm of the training rows, multiplied by the same power of two, if each is scaled to
+        unit norm first; otherwise 1.
     """
 
     recipe: View
     exponent: Annotated[int, Number(least=-1100, most=1100)]
-    mean: Annotated[Doubles, reals("n_features_in")]
-    scale: Annotated[Doubles, reals("n_features_in")]
-    matrix: Annotated[Doubles, reals("n_features_in", "n_features_in")] | None
+    mean: Annotated[Doubles, doubles("n_features_in")]
+    scale: Annotated[Doubles, doubles("n_features_in", least=np.finfo(np.float64).tiny)]
+    matrix: Annotated[Doubles, doubles("n_features_in", "n_features_in")] | None
     size: Positive
+    length: Positive = 1.0
+
+    def faults(self) -> Iterator[str]:
+        """Report a mean or a map that no rows give, or that cannot be inverted."""
+        if np.abs(self.mean).max(initial=0) > 2:  # rows are scaled to entries of at most 1
+            yield "mean has entries outside -2 to 2"
+        if self.matrix is None:
+            return
+        if not np.array_equal(self.matrix, self.matrix.T):
+            yield "matrix is not symmetric"
+        try:
+            cho_factor(self.matrix)
+        except np.linalg.LinAlgError:
+            yield "matrix is not positive definite"
 
     @property
     def n_features(self) -> int:
@@ -181,6 +227,8 @@ class FittedView(Record):
         mapped = self._map(X)
         if self.recipe.constant:
             mapped = np.hstack([mapped, np.full((len(X), 1), self.size, X.dtype)])
+        if not np.isfinite(mapped).all():
+            raise ValueError(MAP_OVERFLOWS)
         return unit_rows(mapped)
 
     def _map(self, X: Floats) -> Floats:
@@ -196,12 +244,13 @@ class FittedView(Record):
 
     def _matrix(self, dtype: Any) -> Floats:
         assert self.matrix is not None
-        return self.matrix if dtype == np.float64 else self._narrow_matrix
+        # a file may hold it in another order
+        return np.ascontiguousarray(self.matrix) if dtype == np.float64 else self._narrow_matrix
 
     @cached_property
     def _narrow_matrix(self) -> Floats:
         assert self.matrix is not None
-        return self.matrix.astype(np.float32)
+        return self.matrix.astype(np.float32, order="C")
 
     def measure(self, rows: LabelledRows) -> float:
         """Root of the mean squared norm of mapped rows."""
@@ -229,13 +278,13 @@ class FittedView(Record):
         back = self._unscale(atoms[:, :n_features].astype(np.float64))
         if self.recipe.constant:
             back += (atoms[:, n_features:] / self.size) * self.mean
-        return self._unshift(back).astype(atoms.dtype)
+        return self._unshift(back, atoms.dtype)
 
     def restore(self, rows: Floats) -> Floats:
         """Rows (n_samples, n_features_in) from approximations of mapped rows of unit norm.
 
-        A view without a constant coordinate does not know a row's size: it is taken to be the mean
-        size of the training rows.
+        A view that scales rows to unit norm first, or has no constant coordinate, does not know a
+        row's size: it is taken to be the mean size of the training rows.
         """
         if not self.recipe.normalize:
             return rows
@@ -246,15 +295,17 @@ class FittedView(Record):
             share[share <= LEAST_SHARE] = LEAST_SHARE
             mapped /= share
         back = self._unscale(mapped * self.size) + self.mean
-        return self._unshift(back).astype(rows.dtype)
+        return self._unshift(back, rows.dtype)
 
     def _unscale(self, mapped: Doubles) -> Doubles:
         if self.matrix is not None:
             mapped = cho_solve(self._factor, mapped.T).T
         return mapped / self.scale
 
-    def _unshift(self, back: Doubles) -> Doubles:
-        return times_powers(back, np.full(len(back), self.exponent))
+    def _unshift(self, back: Doubles, dtype: Any) -> Floats:
+        most = 0.99 * float(np.finfo(dtype).max)  # approximations of such rows may be larger
+        back = times_powers(back * self.length, np.full(len(back), self.exponent))
+        return np.clip(back, -most, most).astype(dtype)
 
     @cached_property
     def _factor(self) -> Any:
