@@ -46,16 +46,8 @@ def stack_of(model: Any) -> list[str]:
 
 
 def main() -> None:
-<<<<<<< HEAD
     """Print the stack of the first chain of a default fit."""
     model = dbdl.DBDLClassifier(n_sweeps=1, random_state=0)
-=======
-    """Print the stack of a chain."""
-    argparse.ArgumentParser(prog="python -m benchmarks.path", description=__doc__).parse_args()
-    from dbdl.coding import Forward
-
-    model = dbdl.DBDLClassifier(n_chains=1, random_state=0, coder=Forward(2), calibrate=False)
->>>>>>> t4
     model.fit(*load_iris(return_X_y=True))  # kernels are compiled by a chain of their own
     stack = stack_of(model)
     for name in stack:

@@ -1,9 +1,6 @@
 """The page on the path from ``fit`` to ``step`` shows the code and the path of a fit."""
 
-<<<<<<< HEAD
 import ast
-=======
->>>>>>> t4
 import inspect
 import re
 import textwrap
@@ -44,7 +41,6 @@ def test_the_page_shows_the_code_of_fit():
     assert shown == body_of(DBDLClassifier.fit)
 
 
-<<<<<<< HEAD
 def test_the_files_that_the_page_names_exist():
     source = Path(inspect.getfile(DBDLClassifier)).parents[1]
     named = re.findall(r"`([a-z_/]+\.py)", PAGE)
@@ -59,12 +55,3 @@ def test_there_are_at_most_eight_frames_from_fit_to_step_whatever_is_chosen(sett
     stack = live_stack(**settings)
     assert len(stack) - 1 <= 8
     assert stack == live_stack()
-=======
-def test_chains_that_leave_out_rows_take_the_same_path():
-    assert live_stack(calibrate=True) == live_stack(calibrate=False)
-
-
-def test_the_page_shows_the_lines_of_fit():
-    shown = re.search(r"```text\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)[1]
-    assert textwrap.indent(shown, " " * 8) in inspect.getsource(inspect.unwrap(DBDLClassifier.fit))
->>>>>>> t4
