@@ -430,7 +430,7 @@ def test_each_chain_sees_the_rows_through_the_next_view():
 
 def test_every_automatic_view_has_a_name_of_the_table():
     for names in (AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS):
-        assert len(set(names)) == len(names) == 8 and set(names) <= set(NAMES)
+        assert len(set(names)) == len(names) == 7 and set(names) <= set(NAMES)
 
 
 @every_view
