@@ -86,5 +86,5 @@ def _choice_in_words(model: DBDLClassifier, n_views: int) -> str:
     )
     if n_views > 1:
         n_rows = round(held_out.n_rows / n_views)
-        said += f" The held-out log-loss of a view is over the rows of its own chains, about {n_rows}."
+        said += f" The held-out log-loss of a view is that of its chains, on about {n_rows} rows."
     return said
