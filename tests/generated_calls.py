@@ -109,7 +109,12 @@ def unit(X):
 def check_unit_norm(atoms, what):
     expect(np.isfinite(atoms).all(), what, "are not finite")
     error = np.abs(np.sqrt(np.square(exact(atoms)).sum(axis=1)) - 1)
-    expect((error < 16 * np.finfo(atoms.dtype).eps).all(), what, "have norms off by", error.max(initial=0))
+    expect(
+        (error < 16 * np.finfo(atoms.dtype).eps).all(),
+        what,
+        "have norms off by",
+        error.max(initial=0),
+    )
 
 
 def check_codes(X, codes, atoms, n_nonzero, least_match=0.1):
