@@ -210,8 +210,11 @@ def check_dictionary(model, X, learned=True):
 
 
 #: Rivals whose atoms are documented to have unit norm, or are rows scaled to it.
-LOOSE_ATOMS = ("LLCClassifier", "DPLClassifier")
-ROWS_AS_ATOMS = ("SRCClassifier", "CRCClassifier", "TrainingRowsClassifier", "RandomRowsClassifier")
+LOOSE_ATOMS = ("LLCClassifier", "DPLClassifier", "LRSDLClassifier")
+ROWS_AS_ATOMS = (
+    "SRCClassifier", "CRCClassifier", "ProCRCClassifier", "SACRCClassifier",
+    "TrainingRowsClassifier", "RandomRowsClassifier",
+)  # fmt: skip
 
 
 def check_rival(model):

@@ -23,17 +23,18 @@ MAY_IMPORT = {
     "model": set(),
     "coding": {"model", "draws", "_arrays", "_products", "_threads", "_compile"},
     "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
+    "views": {"_arrays", "_products", "_threads", "model", "rows"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
         "_processor",
     },
     "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_arrays",
-        "_loaded",
+        "learn", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
+        "_arrays", "_loaded",
     },
     "learn": {
-        "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
+        "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
         "_compile", "_files", "dbdl",  # for its version
     },
     "rivals": {
@@ -45,10 +46,13 @@ MAY_IMPORT = {
         "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
         "dbdl",  # for its version
     },
-    "plotting": {"sampler", "estimators", "experiments", "_files"},
+    "plotting": {"sampler", "estimators", "experiments", "_files", "_arrays"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
     "datasets": {"features", "_files", "_columns", "_arrow"},
-    "report": {"plotting", "experiments", "estimators", "learn", "model", "_files", "dbdl"},
+    "report": {
+        "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",
+        "dbdl",
+    },
     "_files": set(),
     "_columns": {"_files"},
     "_arrow": {"_files", "_columns"},

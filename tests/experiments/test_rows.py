@@ -10,10 +10,13 @@ from dbdl.datasets.dataset import make_dataset
 from dbdl.experiments.rows import labelled_rows
 from dbdl.experiments.spec import load_table, table_names
 
+#: Tables of data in several units, where each method scales rows in its own way.
+MEASUREMENTS = {"wine", "iris", "breast_cancer"}
+
 
 @pytest.mark.parametrize("name", table_names())
-def test_every_table_follows_the_paper_and_asks_for_rows_of_unit_norm(name):
-    assert load_table(name).unit_rows
+def test_every_table_but_those_of_measurements_follows_the_paper_and_asks_for_unit_norm(name):
+    assert load_table(name).unit_rows == (name not in MEASUREMENTS)
 
 
 def test_rows_of_unit_norm_are_the_rows_scaled():

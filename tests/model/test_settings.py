@@ -36,7 +36,10 @@ BAD = {"n_start_nonzero": 0, "n_atom_draws": -1, "least_energy": -0.1} | {
     for name, value in dict.fromkeys(OTHER, "something").items()
     if name not in ("n_start_nonzero", "n_atom_draws", "least_energy")
 }
-QUICK = {"n_sweeps": 3, "n_chains": 1, "coder": Forward(2), "calibrate": False, "random_state": 0}
+QUICK = {
+    "n_sweeps": 3, "n_chains": 1, "views": "plain", "coder": Forward(2), "calibrate": False,
+    "random_state": 0,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

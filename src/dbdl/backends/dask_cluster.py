@@ -92,11 +92,12 @@ class DaskEngine:
         source: Any = part.source
         empty = replace(part, source=np.empty((0, source.shape[1]), dtype=source.dtype))
         if isinstance(source, np.ndarray):
-            return self.run(_fill, inner, empty, source[part.rows], None)
+            return self.run(_fill, inner, empty, source[part.rows])
         if source.collection is not None:
             raw = self.client.compute(source.collection[part.rows])
-            return self.run(_fill, inner, empty, raw, source.prepare)
-        return self.run(Part.open, part, inner)
+            number = source.reader.number_of(part.rows)
+            return self.run(_fill_prepared, inner, empty, raw, source.prepare, number)
+        return self.run(_read_there, inner, empty, *source.cut(part.rows))
 
     def share(self, value: Any) -> Future:
         """Send a value once; workers pass it on to each other."""
@@ -215,23 +216,35 @@ def n_parts(n_threads: int) -> int:
 
 
 def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
-    """Return rows of a collection in chunks of whole blocks, with a warning if they were not."""
+    """Return rows of a collection in chunks of whole blocks, with a warning if they were not.
+
+    If some rows are left out, chunks never are whole blocks, and the user can do nothing about it.
+    """
     collection = rows.collection
     if not (np.cumsum(collection.chunks[0])[:-1] % block_rows).any():
         return rows
     n_chunks, n_blocks = collection.numblocks[0], -(-len(rows) // block_rows)
     height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))
-    logger.warning(
-        f"dbdl: X is rechunked to multiples of {block_rows} rows ({height} each), so that results "
-        f"do not depend on its chunks; X.rechunk({{0: {height}}}) before fit saves the work"
-    )
     reader: Any = rows.reader
+    level = logging.WARNING if reader.numbers is None else logging.DEBUG
+    logger.log(
+        level,
+        f"dbdl: X is rechunked to multiples of {block_rows} rows ({height} each), so that results "
+        f"do not depend on its chunks; X.rechunk({{0: {height}}}) before fit saves the work",
+    )
     return replace(rows, reader=replace(reader, array=collection.rechunk({0: height})))
 
 
-def _fill(inner: Backend, part: Part, raw: Any, prepare: Preparation | None) -> Data:
-    rows = np.asarray(raw)
-    return inner.hold(part.filled(rows if prepare is None else prepare(rows, part.rows.start)))
+def _fill(inner: Backend, part: Part, rows: Any) -> Data:
+    return inner.hold(part.filled(np.asarray(rows)))
+
+
+def _fill_prepared(inner: Backend, part: Part, raw: Any, prepare: Preparation, number: Any) -> Data:
+    return _fill(inner, part, prepare(np.asarray(raw), number))
+
+
+def _read_there(inner: Backend, part: Part, source: LazyRows, rows: slice) -> Data:
+    return _fill(inner, part, source[rows])
 
 
 def _itself(value: Any) -> Any:

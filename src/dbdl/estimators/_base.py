@@ -43,7 +43,7 @@ from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import make_views
+from dbdl.views import OwnView, View, make_views
 
 #: Packages with frames between the user's code and an estimator.
 INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
@@ -188,16 +188,25 @@ class DictionaryEstimator(
         """Return the problem of learning from rows, and the crew that solves it."""
         seed = self._seed() if seed is None else seed
         engine = make_engine(X, self.device)
+        n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
         settings = ChainSettings(
-            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
+            n_sweeps=self.n_sweeps, n_initial_atoms=n_initial, **self._model_settings()
         )
-        views = make_views(getattr(self, "views", "plain"), self.normalize)
+        views = self._views(settings.n_start(len(class_of_row)) / len(class_of_row))
         if n_chains is None:
             n_chains = automatic_chains(len(class_of_row), len(views))
         problem = Problem(
             X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out
         )
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
+
+    def _views(self, atoms_per_row: float) -> tuple[View | OwnView, ...]:
+        """Return the views of the chains, which see the rows through them in turn."""
+        return make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
+
+    def _sizes(self, problem: Problem) -> list[Problem]:
+        """Return the problem with every number of initial atoms that is tried."""
+        return [problem]
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""
@@ -233,7 +242,7 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            progress.begin(problem.n_chains, self.n_sweeps)
+            progress.begin(problem.n_chains * len(self._sizes(problem)), self.n_sweeps)
         yield problem, journal
         progress.end()
 

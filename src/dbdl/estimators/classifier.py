@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,11 +36,15 @@ from dbdl.learn.online import (
     take_batch,
 )
 from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smallest_good
+from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import View
+from dbdl.views import FittedView, OwnView, View
+
+Views = tuple[View | OwnView, ...]
 
 #: Weights of joint labels, which members take in turn.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
@@ -80,16 +85,20 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
         but at least 5, and three times as many for up to 600 rows.
     views : str, View, transformer or list of these, default="auto"
-        The maps through which chains see the rows, in turn. "auto" means the eight views of
-        `dbdl.views.AUTOMATIC`, or "plain" with ``normalize=False``. "plain" scales rows to unit
-        norm, as the paper does. Other names are "centred", "standardised", "whitened" (by the
-        covariance within classes), "half-whitened", "scaled and whitened" and "scaled and
-        half-whitened", each maybe with "unit " before it (rows are scaled to unit norm first) and
-        " + constant" after it (a constant coordinate keeps the size of a row). A transformer of
-        scikit-learn is fitted for each chain.
+        The maps through which chains see the rows, in turn. "auto" means the seven views of
+        `dbdl.views.AUTOMATIC`, or those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at
+        most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other
+        names are "centred", "standardised", "whitened" (by the covariance within classes),
+        "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
+        "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
+        constant coordinate keeps the size of a row). A transformer of scikit-learn is fitted for
+        each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
-        replacement (``initial_ratio`` of the model), at most 5000 in all.
+        replacement (``initial_ratio`` of the model), at most 5000 in all. "auto" learns
+        dictionaries of five sizes, the largest of which is that of None, and takes the smallest
+        whose accuracy on the rows left out is within one standard error of the best (see
+        ``size_curve_``). It takes less than three times as long as None.
     coder : str, Coder or list of these, default="auto"
         How a new row is coded. "forward" and "orthogonal" are matching pursuit, where the next atom
         is the one that lowers the residual most, or the one of the textbook rule. For both, the
@@ -156,14 +165,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     selection_probability_ : ndarray of shape (n_classes, n_atoms)
         Probability that a row of the class uses the atom (mean of eq. 11).
     label_atoms_ : ndarray of shape (n_atoms, n_classes), or (n_atoms, 1) for two classes
-        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``, so the weights of the chains
-        are part of it.
+        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``. It contains the weights of
+        the chains.
     n_atoms_ : int
         Number of atoms over all chains, about that of the distinct rows drawn.
     temperature_ : float
         Temperature of the softmax of `predict_proba`, fitted on rows that chains left out.
     held_out_ : HeldOutChoice or None
         Results of each coder on the rows that chains left out; None if there were none.
+    size_curve_ : SizeCurve or None
+        Accuracy against the number of atoms, for ``n_initial_atoms="auto"``.
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
@@ -197,6 +208,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
+        "n_initial_atoms": [*CHAIN_CONSTRAINTS["n_initial_atoms"], StrOptions({"auto"})],
         "n_chains": [None, AT_LEAST_ONE],
         "views": [str, View, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
@@ -206,6 +218,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     }
 
     held_out_: HeldOutChoice | None
+    size_curve_: SizeCurve | None
 
     def __init__(
         self,
@@ -213,7 +226,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         n_sweeps: int = 35,
         n_chains: int | None = None,
         views: Any = "auto",
-        n_initial_atoms: int | None = None,
+        n_initial_atoms: int | str | None = None,
         coder: str | Coder | Sequence[str | Coder] = "auto",
         n_nonzero: int | str = "auto",
         classifier: str = "ridge",
@@ -331,8 +344,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
-            learned = learn_members(problem, candidates.coders, crew, journal)
-        choice = choose(learned, problem.class_of_row, candidates)
+            attempts = []
+            for sized in self._sizes(problem):
+                learned = learn_members(sized, candidates.coders, crew, journal)
+                choice = choose(learned, problem.class_of_row, candidates)
+                attempts.append(Attempt(sized, learned, choice))
+        (_, learned, choice), self.size_curve_ = smallest_good(attempts)
         members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
         return self._publish(members, choice, memory=journal.memory())
 
@@ -366,6 +383,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
+        if self.n_initial_atoms == "auto":
+            raise ValueError(
+                "partial_fit with n_initial_atoms='auto', which needs all rows at once. Use a "
+                "number of atoms, or None."
+            )
         if self.classifier not in ONLINE_CLASSIFIERS:
             raise ValueError(
                 f"partial_fit needs classifier to be one of {ONLINE_CLASSIFIERS}, got "
@@ -398,6 +420,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
         """Set the fitted attributes."""
         self.temperature_, self.held_out_ = choice.temperature, choice.held_out
+        if self.n_initial_atoms != "auto":
+            self.size_curve_ = None
+        elif self.verbose:
+            print(self.size_curve_, flush=True)
         return super()._publish(members, choice, **remembered)
 
     def _stack(self, chains: list[Member]) -> None:
@@ -414,7 +440,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
-        self._check_attributes(scope.inner(), "temperature_", "held_out_")
+        self._check_attributes(scope.inner(), "temperature_", "held_out_", "size_curve_")
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
@@ -434,8 +460,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         seed = None if state is None else state.seed
         problem, crew = self._pose(
             X, class_of_row, n_classes, labels, seed,
-            n_chains=n_chains, leaves_out=candidates.is_open,
+            n_chains=n_chains,
+            leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )  # fmt: skip
+        if isinstance(self.views, str) and self.views == "auto":
+            problem = replace(problem, views=self._usable_views(problem, problem.views, state))
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
@@ -443,12 +472,32 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             )
         return problem, crew
 
+    def _usable_views(
+        self, problem: Problem, views: Views, state: OnlineState | None = None
+    ) -> Views:
+        """Return the automatic views without those that ruin the rows; later batches keep them."""
+        if state is None or not state.chains:
+            return usable_views(problem, views)
+        known = (chain.view for chain in state.chains)
+        return tuple(dict.fromkeys(v.recipe for v in known if isinstance(v, FittedView)))
+
     def _candidates(self, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""
         coders, recoded = self._coders(self.n_features_in_), self.classifier == "recoded"
         if not first and recoded:  # label atoms belong to one coder
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
+
+    def _sizes(self, problem: Problem) -> list[Problem]:
+        """Return the problem with every number of initial atoms that is tried."""
+        if self.n_initial_atoms != "auto":
+            return [problem]
+
+        def views_for(atoms_per_row: float) -> Views:
+            views = self._views(atoms_per_row)
+            return self._usable_views(problem, views) if self.views == "auto" else views
+
+        return sizes_of(problem, views_for)
 
     def _label_weights(self) -> tuple[float, ...]:
         """Return the weights of joint labels, which members take in turn."""

@@ -65,8 +65,8 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
 
     Seconds are those of this fit alone: not those of a search before it, nor, where
     `dbdl.experiments.warm.warm_up_once` was called, those of compilation. ``n_atoms`` is that of
-    one dictionary, 0 for a method without. Where DBDL chose among coders, the one it chose stands
-    beside the best one in hindsight.
+    one dictionary, 0 for a method without. Where DBDL chose among coders, the one that its chains
+    use most stands beside the best one in hindsight.
     """
     model = method(**settings)
     start = time.perf_counter()
@@ -84,7 +84,7 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
         figures |= probability_figures(model.predict_proba(test.X), model.classes_, test.y)
     choice = model.held_out_ if isinstance(model, DBDLClassifier) else None
     if choice is not None and len(choice.coders) > 1:
-        figures["coder"] = choice.coder.label
+        figures["coder"] = most_used_coder(model).label
         best, figures["best_accuracy"] = hindsight(model, choice.coders, test)
         figures["best_coder"] = best.label
     return figures
@@ -96,7 +96,15 @@ def _atoms_of_one_dictionary(model: Any) -> int:
     if members is not None:
         return round(float(np.mean([len(member) for member in members])))
     n_atoms: int = getattr(model, "n_atoms_", 0)
-    return n_atoms // getattr(model, "n_chains", 1)
+    return n_atoms // len(getattr(model, "chains_", (model,)))
+
+
+def most_used_coder(model: DBDLClassifier) -> Coder:
+    """Return the coder of the chains that have the largest weight together."""
+    weights: dict[Coder, float] = {}
+    for chain in model.chains_:
+        weights[chain.coder] = weights.get(chain.coder, 0.0) + chain.weight
+    return max(weights, key=lambda coder: weights[coder])
 
 
 def probability_figures(

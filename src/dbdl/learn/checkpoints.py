@@ -131,7 +131,10 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Coder | View):
         return [type(value).__name__, value.__getstate__()]
-    raise TypeError(f"{value!r} is neither a number nor a string: a fit with it cannot be saved")
+    raise ValueError(
+        f"a fit with {value!r} cannot be resumed, so checkpoint and warm_start do not go with it. "
+        "Expected parameters made of numbers and strings, such as views by name."
+    )
 
 
 def differences(old: Identity, new: Identity) -> list[str]:

@@ -19,12 +19,19 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from dbdl.coding import Coder
-from dbdl.learn.held_out import Classes, HeldOutChoice, Scores, choose_coder, fit_sharpness
+from dbdl.learn.held_out import (
+    Classes,
+    HeldOutChoice,
+    Scores,
+    choose_coder,
+    fit_sharpness,
+    log_loss,
+)
 from dbdl.learn.members import LearnedMember
 
 #: The losses of all members together count as much as this many rows of a member's own when its
 #: coder and its sharpness are chosen.
-POOLED_ROWS = 300.0
+POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
 #: With a few dozen rows the weights stay nearly uniform.
 WEIGHT_PENALTY = 0.3
@@ -57,7 +64,7 @@ class Candidates:
 
     @property
     def sparsest(self) -> Coder:
-        """The coder with the fewest non-zeros."""
+        """The coder with the fewest non-zeros, where no rows choose."""
         return min(self.coders, key=lambda coder: coder.n_nonzero)
 
 
@@ -75,12 +82,19 @@ class Choice:
         Temperature of the softmax of the scores.
     held_out : HeldOutChoice or None
         Results of every candidate; None if no row was left out.
+    accuracy, log_loss : float
+        Of the ensemble, on the rows left out: each is scored by the members that left it out.
+    n_rows : int
+        Number of these rows.
     """
 
     coders: tuple[Coder, ...]
     weights: NDArray[np.float64]
     temperature: float
     held_out: HeldOutChoice | None
+    accuracy: float = 0.0
+    log_loss: float = 0.0
+    n_rows: int = 0
 
 
 def choose(
@@ -104,11 +118,11 @@ def without_rows(candidates: Candidates, n_members: int) -> Choice:
     return Choice((candidates.sparsest,) * n_members, weights, 1.0, None)
 
 
-def stay(before: Choice, candidates: Candidates) -> Choice:
-    """Keep an earlier choice; coders that are not among the candidates any more are replaced."""
-    known = set(candidates.coders)
-    coders = tuple(c if c in known else candidates.sparsest for c in before.coders)
-    return replace(before, coders=coders)
+def keep_choice(choice: Choice, candidates: Candidates) -> Choice:
+    """Keep an earlier choice, except for coders that are no longer candidates."""
+    known = candidates.coders
+    coders = tuple(coder if coder in known else candidates.sparsest for coder in choice.coders)
+    return replace(choice, coders=coders)
 
 
 def choose_by_scores(
@@ -144,13 +158,22 @@ def choose_by_scores(
     groups = group_by_rows(members, calibrated, class_of_row)
     weights = fit_weights(groups, view_of_member)
     total = float(weights @ sharpness)
-    temperature = len(members) / (common_sharpness(groups, weights, len(members)) * total)
+    results = ensemble_results(groups, weights)
+    sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
+    temperature = len(members) / (sharpness_of_all * total)
     weights = weights * sharpness / total
+    accuracy, loss = results.accuracy, results.log_loss
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
+        weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
+        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
+    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
     coders = tuple(candidates.coders[k] for k in index)
-    return Choice(coders, weights, temperature if candidates.calibrate else 1.0, held_out)
+    temperature = temperature if candidates.calibrate else 1.0
+    return Choice(
+        coders, weights, temperature, held_out, results.accuracy, results.log_loss, results.n_rows
+    )
 
 
 def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, float]:
@@ -261,21 +284,51 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
     return (found if found.sum() > 0 else start)[view_of_member]
 
 
-def common_sharpness(
-    groups: Sequence[Group], weights: NDArray[np.float64], n_members: int
-) -> float:
-    """Factor of the weighted scores of all members with the least log-loss.
+def pool_together(
+    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
+) -> tuple[float, float]:
+    """Pool the results of an ensemble with earlier ones, if there are any."""
+    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
+        return accuracy, loss
+    return (
+        share * accuracy + (1 - share) * before.ensemble_accuracy,
+        share * loss + (1 - share) * before.ensemble_log_loss,
+    )
 
-    It is fitted on rows that a few members have not seen, and is larger for all members, whose mean
-    has less noise. The inverse sharpness of m members is taken to be a + b / m, and that of a
-    single member, whose scores are calibrated, is 1.
-    """
+
+class EnsembleResults(NamedTuple):
+    """Results on rows left out, each scored by the members that left it out."""
+
+    sharpness: float
+    accuracy: float
+    log_loss: float
+    n_rows: int
+
+
+def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> EnsembleResults:
+    """Fit the sharpness of weighted scores, and return the accuracy and log-loss with it."""
     scores = np.concatenate([group.total(weights) for group in groups])
-    fitted = fit_sharpness(scores, np.concatenate([group.class_of_row for group in groups]))
+    classes = np.concatenate([group.class_of_row for group in groups])
+    sharpness = fit_sharpness(scores, classes)
+    accuracy = float((scores.argmax(axis=1) == classes).mean())
+    return EnsembleResults(sharpness, accuracy, log_loss(scores, classes, sharpness), len(classes))
+
+
+def growth(
+    results: EnsembleResults,
+    weights: NDArray[np.float64],
+    groups: Sequence[Group],
+    n_members: int,
+) -> float:
+    """Sharpness of all members relative to that of the few that have not seen a row.
+
+    The mean of more members has less noise. The inverse sharpness of m members is taken to be
+    a + b / m, and that of a single member, whose scores are calibrated, is 1.
+    """
     n_few = float(np.mean([len(group.members) for group in groups]))
     if n_few <= 1:
-        return fitted
-    gain = max(fitted * float(weights.mean()), 1.0)
+        return 1.0
+    gain = max(results.sharpness * float(weights.mean()), 1.0)
     noise = min((1 - 1 / gain) / (1 - 1 / n_few), 1.0)
-    growth = (1 - noise + noise / n_few) / (1 - noise + noise / n_members)
-    return fitted * min(growth, MOST_GROWTH)
+    grown = (1 - noise + noise / n_few) / (1 - noise + noise / n_members)
+    return min(grown, MOST_GROWTH)

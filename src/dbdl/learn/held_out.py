@@ -14,7 +14,7 @@ from scipy.special import softmax
 from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
-from dbdl.model.trust import Count, Length, Positive, reals
+from dbdl.model.trust import Count, Length, NotNegative, Number, Positive, reals
 
 #: The inverse of a smaller sharpness, a temperature, would overflow.
 LEAST_SHARPNESS = 1e-300
@@ -130,6 +130,9 @@ class HeldOutChoice(Record):
         Inverse temperature for each coder.
     view_log_loss, view_sharpness : ndarray of shape (n_views, n_coders)
         The same for the members of each view.
+    ensemble_accuracy, ensemble_log_loss : float or None
+        Results of an ensemble with the coders and weights that were chosen: each row is scored by
+        the members that left it out. None if the scores above are not those of single members.
     """
 
     coders: Annotated[tuple[Coder, ...], Length("n_coders")]
@@ -143,11 +146,15 @@ class HeldOutChoice(Record):
     view_sharpness: Annotated[
         NDArray[np.float64], reals("n_views", "n_coders", least=LEAST_SHARPNESS)
     ]
+    ensemble_accuracy: Annotated[float, Number(least=0, most=1)] | None = None
+    ensemble_log_loss: NotNegative | None = None
 
     def faults(self) -> Iterator[str]:
-        """Report an index of the best coder that is out of range."""
+        """Report an index of the best coder that is out of range, and results of no view."""
         if self.best >= len(self.coders):
             yield f"best is {self.best}, but there are {len(self.coders)} coders"
+        if not len(self.view_log_loss):
+            yield "view_log_loss has no view"
 
     @property
     def coder(self) -> Coder:

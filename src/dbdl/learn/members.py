@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atom
 from dbdl.learn.problem import Problem, Share
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
-from dbdl.model.trust import Atoms, Count, NotNegative, reals
+from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, Trace
 from dbdl.views import FittedOwnView, FittedView
@@ -74,7 +74,11 @@ class Member(LabelledAtoms):
 
     view: FittedView | FittedOwnView
     coder: Coder
-    weight: NotNegative
+    weight: Annotated[float, Number(least=0, most=1)]
+
+    def faults(self) -> Iterator[str]:
+        """Report atoms that are not in the space of the view."""
+        yield from faults_of_view(self.view, self.atoms)
 
     def encode(self, X: Floats, backend: Backend) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows as they are."""
@@ -84,6 +88,12 @@ class Member(LabelledAtoms):
     def restored_atoms(self) -> Floats:
         """The atoms (n_atoms, n_features_in) in the space of the rows."""
         return self.view.restore_atoms(self.atoms)
+
+
+def faults_of_view(view: FittedView | FittedOwnView, atoms: Floats) -> Iterator[str]:
+    """Report atoms that are not in the space of a view."""
+    if view.n_features != atoms.shape[1]:
+        yield f"atoms have {atoms.shape[1]} features, but the view gives {view.n_features}"
 
 
 @dataclass(frozen=True)

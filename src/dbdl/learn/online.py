@@ -29,13 +29,20 @@ from dbdl.learn.choice import (
     LeftOut,
     choose,
     choose_by_scores,
+    keep_choice,
     left_out_by,
-    stay,
 )
 from dbdl.learn.held_out import Fold
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import one_hot
-from dbdl.learn.members import LearnedMember, Member, code_prior, publish_atoms, publish_members
+from dbdl.learn.members import (
+    LearnedMember,
+    Member,
+    code_prior,
+    faults_of_view,
+    publish_atoms,
+    publish_members,
+)
 from dbdl.learn.problem import MOST_LEFT_OUT, Problem, Share
 from dbdl.model.atom_priors import AtomPrior, JointPrior
 from dbdl.model.priors import Priors
@@ -113,6 +120,7 @@ class OnlineChain(Record):
             yield f"label_sums.cross has {n_columns} columns for {n_classes} classes"
         if self.parameters.births[-1] >= self.n_births:
             yield f"an atom has birth {self.parameters.births[-1]} of {self.n_births} births"
+        yield from faults_of_view(self.view, self.parameters.atoms)
 
 
 @dataclass(frozen=True)
@@ -595,11 +603,11 @@ def choose_for_batch(
     if published is None:
         return choose(members, data.class_of_row, candidates)
     if data.n_samples < LEAST_SCORED or not candidates.is_open:
-        return stay(published.choice, candidates)
+        return keep_choice(published.choice, candidates)
     if leaves_out_rows(state, batch):
         left_out = left_out_by(members)
         if not all(len(member.rows) for member in left_out):
-            return stay(published.choice, candidates)
+            return keep_choice(published.choice, candidates)
         return choose_by_scores(left_out, data.class_of_row, candidates, published.choice)
     n_scored = min(data.n_samples, MOST_LEFT_OUT)
     rows = np.linspace(0, data.n_samples - 1, n_scored).astype(np.int64)

@@ -21,13 +21,13 @@ LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 #: Number of the first chain's key; the first key of all belongs to the folds.
 FIRST_CHAIN = 1000
 #: A member leaves out one of this many folds, or of more if the folds would have more rows than
-#: `MOST_LEFT_OUT`. With five folds the members lose 0.6 to 1.0 points on faces, spectra and
-#: objects, with ten folds 0.2 at most: docs/design.md.
+#: `MOST_LEFT_OUT`. With five folds the accuracy was 0.6 to 1.0 points lower on faces, spectra
+#: and objects: docs/design.md.
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
 #: Up to this many rows, every view has this many chains, and all folds are left out by some of
-#: them, so that more rows are scored. With more rows, two folds are left out in turn.
-FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 2
+#: them, so that more rows are scored. With more rows, four folds are left out in turn.
+FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 4
 #: Least number of chains, for fewer views.
 LEAST_CHAINS = 5
 
@@ -70,6 +70,7 @@ class Problem:
     seed: int = 0
     views: tuple[View | SomeView, ...] = (View(),)  # members take them in turn
     leaves_out: bool = True  # members leave out rows, on which choices are made
+    first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
 
     @property
     def size(self) -> ProblemSize | None:
@@ -91,11 +92,14 @@ class Problem:
         members.
         """
         views, folds, weights = self.views, self._folds(), self.labels.weights
+        in_step = len(folds) % len(views) == 0  # a fold would meet the same view each time
 
         def share(number: int) -> Share:
-            view_number = number % len(views)
-            fold, weight = folds[number % len(folds)], weights[number % len(weights)]
-            return Share(number, view_number, views[view_number], fold, weight)
+            view_number, weight = number % len(views), weights[number % len(weights)]
+            turn = number // len(folds) if in_step else 0
+            fold = folds[(number + turn) % len(folds)]
+            own_number = self.first_number + number
+            return Share(own_number, view_number, views[view_number], fold, weight)
 
         return [share(number) for number in range(self.n_chains)]
 

@@ -36,7 +36,7 @@ Rows = NDArray[np.int64]
 N_FOLDS = 5
 
 #: Members that take part in the choice of a coder: more hardly change it.
-PILOT_MEMBERS = 2
+CHOOSING_MEMBERS = 2
 #: With so many draws for each row, a row is left out with a probability of 4e-44: none is.
 ALL_ROWS = 100.0
 #: Coder where every class has a single row, so that none can be held out to choose it.
@@ -256,8 +256,8 @@ class RandomRowsClassifier(RowsClassifier):
         draw = Draw(self.n_atoms_per_class, self.initial_ratio)
         coders, held_out = self._coders(X.shape[1]), None
         if len(coders) > 1:
-            n_pilots = min(self.n_members, PILOT_MEMBERS)
-            held_out = choose_on_left_out_rows(lesson, draw, n_pilots, coders, self.penalty)
+            n_choosing = min(self.n_members, CHOOSING_MEMBERS)
+            held_out = choose_on_left_out_rows(lesson, draw, n_choosing, coders, self.penalty)
         coder = coders[0] if len(coders) == 1 else held_out.coder if held_out else FALLBACK
         sets = [draw.rows(lesson.rng(m), class_of_row, n_classes) for m in range(self.n_members)]
 

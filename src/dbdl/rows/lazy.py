@@ -82,14 +82,26 @@ class LazyRows:
         """Rows by a slice (of step 1) or by their numbers."""
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(len(self))
-            return self.prepare(self.reader.read(start, stop), start)
-        return self.prepare(self.reader.take(rows), rows)
+            raw, number = self.reader.read(start, stop), self.reader.number_of(slice(start, stop))
+        else:
+            raw, number = self.reader.take(rows), self.reader.number_of(rows)
+        return self.prepare(raw, number)
 
     def only(self, numbers: NDArray[np.int64]) -> LazyRows:
         """Return the rows with these ascending numbers, still to be read."""
         if len(numbers) == len(self):
             return self
         return replace(self, reader=SomeRows.of(self.reader, numbers))
+
+    def cut(self, rows: slice) -> tuple[LazyRows, slice]:
+        """Return the source of some rows, and where they are in it, to be sent elsewhere.
+
+        A source of some rows has a list of their numbers, of which only a part is sent.
+        """
+        if not isinstance(self.reader, SomeRows):
+            return self, rows
+        n_rows = rows.stop - rows.start
+        return self.only(np.arange(rows.start, rows.stop)), slice(0, n_rows)
 
     def through(self, view: RowMap) -> LazyRows:
         """Return the rows as a view shows them."""
@@ -106,16 +118,18 @@ class LazyRows:
         from dask.delayed import delayed
 
         tasks = [
-            delayed(_apply)(function, self.prepare, self.collection[rows], rows.start, value)
+            delayed(_apply)(
+                function, self.prepare, self.collection[rows], self.reader.number_of(rows), value
+            )
             for rows, value in pairs
         ]
         return list(compute(*tasks))
 
 
 def _apply(
-    function: Callable[..., Any], prepare: Preparation, raw: Any, first_row: int, value: Any
+    function: Callable[..., Any], prepare: Preparation, raw: Any, number: Any, value: Any
 ) -> Any:
-    return function(prepare(np.asarray(raw), first_row), value)
+    return function(prepare(np.asarray(raw), number), value)
 
 
 def lazy_rows(X: Any) -> LazyRows | None:

@@ -9,10 +9,11 @@ from typing import Any
 from dbdl.model.trust import check
 from dbdl.views.own import FittedOwnView, OwnView
 from dbdl.views.sums import LabelledRows
-from dbdl.views.view import FittedView, View
+from dbdl.views.view import VIEWS, FittedView, View
 
 __all__ = [
     "AUTOMATIC",
+    "AUTOMATIC_FOR_FEW_ATOMS",
     "VIEWS",
     "FittedOwnView",
     "FittedView",
@@ -26,18 +27,6 @@ __all__ = [
 
 SomeView = OwnView
 
-#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
-#: a constant coordinate.
-VIEWS = {
-    "plain": View(),
-    "centred": View(centred=True),
-    "standardised": View(centred=True, scale="total"),
-    "whitened": View(centred=True, power=0.5),
-    "half-whitened": View(centred=True, power=0.25),
-    "scaled and whitened": View(centred=True, scale="within", power=0.5),
-    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
-}
-
 #: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
 #: and neighbours differ. Chosen on training rows of nine data sets: docs/design.md.
 AUTOMATIC = (
@@ -48,8 +37,20 @@ AUTOMATIC = (
     "standardised + constant",
     "unit whitened + constant",
     "scaled and half-whitened + constant",
-    "unit standardised + constant",
 )
+
+#: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
+#: rows, and whitening shows what these have in common.
+AUTOMATIC_FOR_FEW_ATOMS = (
+    "unit scaled and whitened + constant",
+    "unit half-whitened + constant",
+    "unit whitened",
+    "plain + constant",
+    "whitened + constant",
+    "plain",
+    "unit whitened + constant",
+)
+FEW_ATOMS = 0.3
 
 
 def view_named(name: str) -> View:
@@ -65,13 +66,16 @@ def view_named(name: str) -> View:
     return replace(found, unit=unit, constant=bool(plus))
 
 
-def make_views(wanted: Any, normalize: bool = True) -> tuple[View | OwnView, ...]:
+def make_views(
+    wanted: Any, normalize: bool = True, atoms_per_row: float = 1.0
+) -> tuple[View | OwnView, ...]:
     """Return the views that a parameter asks for: "auto", a name, a view, a transformer, or a list.
 
     Without ``normalize`` rows are used as they are, so "auto" means the plain view.
     """
     if isinstance(wanted, str) and wanted == "auto":
-        wanted = AUTOMATIC if normalize else "plain"
+        wanted = AUTOMATIC if atoms_per_row > FEW_ATOMS else AUTOMATIC_FOR_FEW_ATOMS
+        wanted = wanted if normalize else "plain"
     alone = isinstance(wanted, str | View) or hasattr(wanted, "transform")
     parts = [wanted] if alone or not isinstance(wanted, Iterable) else list(wanted)
     if not parts:

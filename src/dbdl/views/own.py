@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,12 +19,22 @@ from dbdl.views.sums import LabelledRows
 Floats = NDArray[np.floating[Any]]
 
 
+def name_of(transformer: Any) -> str:
+    """Return the transformer's description on one line."""
+    return " ".join(repr(transformer).split())
+
+
 @dataclass(frozen=True)
 class OwnView:
     """The recipe of a view by a transformer, which is copied and fitted for each member."""
 
     transformer: Any
     normalize: bool = True
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
 
     def fit(self, rows: LabelledRows) -> FittedOwnView:
         """Fit a copy of the transformer to rows and their class indices."""
@@ -33,7 +44,7 @@ class OwnView:
                 "in parts or are on a cluster, use views by name, such as views='auto'."
             )
         fitted = clone(self.transformer).fit(rows.X, rows.class_of_row)
-        mapped = _as_rows(fitted.transform(rows.X[:1]), self.transformer, rows.X.dtype)
+        mapped = _mapped(fitted, rows.X[:1])
         return FittedOwnView(fitted, mapped.shape[1], self.normalize)
 
 
@@ -45,10 +56,20 @@ class FittedOwnView(Record):
     n_features: Annotated[int, Size("n_features")]
     normalize: bool
 
+    def faults(self) -> Iterator[str]:
+        """Report an object that cannot map rows."""
+        if not callable(getattr(self.transformer, "transform", None)):
+            yield f"transformer is of type {type(self.transformer).__name__}, without transform"
+
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
-        rows = _as_rows(self.transformer.transform(X), self.transformer, X.dtype)
+        rows = _mapped(self.transformer, X, self.n_features)
         return unit_rows(rows) if self.normalize else refuse_huge(rows)
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
 
     def restore(self, rows: Floats) -> Floats:
         """Rows (n_samples, n_features_in) by the transformer's `inverse_transform`."""
@@ -63,12 +84,15 @@ class FittedOwnView(Record):
     restore_atoms = restore
 
 
-def _as_rows(mapped: Any, transformer: Any, dtype: Any) -> Floats:
-    rows = np.ascontiguousarray(np.asarray(mapped), dtype=dtype)
-    if rows.ndim != 2 or not np.isfinite(rows).all():
+def _mapped(transformer: Any, X: Floats, n_features: int | None = None) -> Floats:
+    """Rows as a transformer maps them, of a known width if given: kernels trust it."""
+    rows = np.asarray(transformer.transform(X))
+    fits = rows.ndim == 2 and len(rows) == len(X) and rows.shape[1] == (n_features or rows.shape[1])
+    if not fits or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():
+        expected = f"({len(X)}, {n_features or 'n_features'})"
         raise ValueError(
-            f"the view {transformer!r} gives rows of shape {rows.shape}, or values that are not "
-            "finite. Expected a transformer whose transform returns a dense array of numbers, one "
-            "row per row."
+            f"the view {transformer!r} gives an array of shape {rows.shape} and dtype "
+            f"{rows.dtype}, or values that are not finite. Expected finite numbers of shape "
+            f"{expected}, one row per row. Use another transformer."
         )
-    return rows
+    return np.ascontiguousarray(rows, dtype=X.dtype)

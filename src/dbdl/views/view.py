@@ -13,6 +13,7 @@ acts as the intercept of the linear classifier.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, un
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.record import Record
-from dbdl.model.trust import Number, Positive, reals
+from dbdl.model.trust import Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
     LabelledRows,
@@ -48,6 +49,11 @@ MAPPED_ROWS = 256
 
 #: Deviations of a feature, relative to its mean, that may be rounding errors of sums.
 CONSTANT = 1e-12
+
+MAP_OVERFLOWS = (
+    "The view of a row of X overflows: some feature is many orders of magnitude larger than it was "
+    "in the training rows. Expected rows like those. Look for extreme values, or use views='plain'."
+)
 
 Scale = Literal["none", "total", "within"]
 
@@ -79,6 +85,17 @@ class View(Record):
     constant: bool = False
     unit: bool = False
     normalize: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
+        base = replace(self, unit=False, constant=False, normalize=True)
+        found = next((name for name, view in VIEWS.items() if view == base), None)
+        if found is None:
+            own = {k: v for k, v in self.__getstate__().items() if v != getattr(View, k)}
+            return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
+        return name if self.normalize else f"{name}, not scaled"
 
     def fit(self, rows: LabelledRows) -> FittedView:
         """Learn the view from rows; held-out rows must not be among them."""
@@ -168,16 +185,34 @@ class FittedView(Record):
 
     recipe: View
     exponent: Annotated[int, Number(least=-1100, most=1100)]
-    mean: Annotated[Doubles, reals("n_features_in")]
-    scale: Annotated[Doubles, reals("n_features_in")]
-    matrix: Annotated[Doubles, reals("n_features_in", "n_features_in")] | None
+    mean: Annotated[Doubles, doubles("n_features_in")]
+    scale: Annotated[Doubles, doubles("n_features_in", least=np.finfo(np.float64).tiny)]
+    matrix: Annotated[Doubles, doubles("n_features_in", "n_features_in")] | None
     size: Positive
     length: Positive = 1.0
+
+    def faults(self) -> Iterator[str]:
+        """Report a mean or a map that no rows give, or that cannot be inverted."""
+        if np.abs(self.mean).max(initial=0) > 2:  # rows are scaled to entries of at most 1
+            yield "mean has entries outside -2 to 2"
+        if self.matrix is None:
+            return
+        if not np.array_equal(self.matrix, self.matrix.T):
+            yield "matrix is not symmetric"
+        try:
+            cho_factor(self.matrix)
+        except np.linalg.LinAlgError:
+            yield "matrix is not positive definite"
 
     @property
     def n_features(self) -> int:
         """Number of coordinates of mapped rows."""
         return len(self.mean) + self.recipe.constant
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
 
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
@@ -192,6 +227,8 @@ class FittedView(Record):
         mapped = self._map(X)
         if self.recipe.constant:
             mapped = np.hstack([mapped, np.full((len(X), 1), self.size, X.dtype)])
+        if not np.isfinite(mapped).all():
+            raise ValueError(MAP_OVERFLOWS)
         return unit_rows(mapped)
 
     def _map(self, X: Floats) -> Floats:
@@ -207,12 +244,13 @@ class FittedView(Record):
 
     def _matrix(self, dtype: Any) -> Floats:
         assert self.matrix is not None
-        return self.matrix if dtype == np.float64 else self._narrow_matrix
+        # a file may hold it in another order
+        return np.ascontiguousarray(self.matrix) if dtype == np.float64 else self._narrow_matrix
 
     @cached_property
     def _narrow_matrix(self) -> Floats:
         assert self.matrix is not None
-        return self.matrix.astype(np.float32)
+        return self.matrix.astype(np.float32, order="C")
 
     def measure(self, rows: LabelledRows) -> float:
         """Root of the mean squared norm of mapped rows."""
@@ -273,6 +311,18 @@ class FittedView(Record):
     def _factor(self) -> Any:
         return cho_factor(self.matrix)
 
+
+#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
+#: a constant coordinate.
+VIEWS = {
+    "plain": View(),
+    "centred": View(centred=True),
+    "standardised": View(centred=True, scale="total"),
+    "whitened": View(centred=True, power=0.5),
+    "half-whitened": View(centred=True, power=0.25),
+    "scaled and whitened": View(centred=True, scale="within", power=0.5),
+    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
+}
 
 #: Least constant coordinate of an approximated row of unit norm by which the row is divided.
 LEAST_SHARE = 1e-3
