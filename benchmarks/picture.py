@@ -58,7 +58,7 @@ def draw(ax, title: str, found: dict[str, tuple[float, float, float]]) -> None:
                 fontsize=6.5,
                 color=color,
                 fontweight="bold" if ours else "normal",
-            )  # fmt: skip
+            )
         )
     ax.set_title(title.partition(",")[0], fontsize=9)
     ax.grid(alpha=0.3)
