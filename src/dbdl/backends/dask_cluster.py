@@ -23,6 +23,7 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from dbdl._processor import processor_kind
+from dbdl._warnings import warn_caller
 from dbdl.backends.base import LANES_OF_A_DEVICE, Backend, Data
 from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while
 from dbdl.model.statistics import SUM_ROWS
@@ -187,14 +188,12 @@ def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
         lines.append(f"  {_named(addresses)}: {kind}")
     # tasks run on any worker, but the head's own work always runs here
     runs = " and between runs" if len(set(of_workers.values())) > 1 else ""
-    warnings.warn(
+    warn_caller(
         "the processors of this Dask cluster are of different kinds, which round differently:\n"
         + "\n".join(lines)
         + f"\nCodes and atoms may differ in their last bits from a fit on one machine{runs}. "
         "For the same bits, use workers of one kind, with the same versions of NumPy, SciPy and "
         "numba, and start the fit on a machine of that kind.",
-        UserWarning,
-        stacklevel=11,  # the line that calls fit
     )
 
 

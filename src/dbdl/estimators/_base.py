@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -24,6 +22,7 @@ from sklearn.utils.validation import (
 
 from dbdl._arrays import as_labels, unit_rows
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
+from dbdl._warnings import warn_caller
 from dbdl.backends import Backend, make_backend, make_engine
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, candidates, lengths_for
@@ -45,9 +44,6 @@ from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 from dbdl.views import OwnView, View, make_views
 
-#: Packages with frames between the user's code and an estimator.
-INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
-
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
@@ -64,16 +60,6 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-
-
-def warn_caller(message: str) -> None:
-    """Warn at the user's line that called an estimator, outside all decorators."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in INNER_PACKAGES:
-            break
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 class DictionaryEstimator(
