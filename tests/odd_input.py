@@ -423,7 +423,8 @@ CODERS = (
 VIEWS_OF_ROWS = (
     *CHOICES, "plain", "whitened", "unit standardised + constant", "plain + x", "unit unit plain",
     View(constant=True), View(power=1), View(power=5), View(scale="x"), View(unit=True), View,
-    ["plain", "centred"], ("scaled and whitened", View(normalize=False)), np.array(["half-whitened"]),
+    ["plain", "centred"], ("scaled and whitened", View(normalize=False)),
+    np.array(["half-whitened"]),
     ["auto"], [], [3], [["plain"]], {"plain": 1}, Forward(2), MaxAbsScaler(), MaxAbsScaler,
     ["plain", MaxAbsScaler()],
 )  # fmt: skip

@@ -20,6 +20,8 @@ ROWS = {
     "denormal": RANDOM.normal(size=(12, 4)) * 1e-310,
     "all scales": RANDOM.normal(size=(12, 4)) * 10.0 ** np.linspace(-300, 300, 12)[:, np.newaxis],
     "scales of columns": RANDOM.normal(size=(12, 4)) * 10.0 ** np.array([-150, 0, 100, 150]),
+    "largest": RANDOM.uniform(0.5, 1, size=(12, 4)) * np.finfo(np.float64).max,
+    "largest in float32": RANDOM.uniform(0.5, 1, size=(12, 4)) * np.finfo(np.float32).max,
 }
 LABELS = np.arange(12) % 2
 rows = pytest.mark.parametrize("X", ROWS.values(), ids=ROWS)

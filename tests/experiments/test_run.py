@@ -16,7 +16,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dbdl import DBDLClassifier
-from dbdl.coding import Coder, Forward
+from dbdl.coding import Coder, Forward, LassoPath
 from dbdl.experiments.measure import (
     Part,
     choose_settings,
@@ -254,17 +254,17 @@ def test_with_quick_a_fit_of_dbdl_tries_one_coder(data):
     [record] = run_table(table, data, None, n_splits=1, quick=True)
     assert record["chosen"] == {} and "coder" not in record
     first = next(cells(nothing_chosen(table), data))
-    assert first.entry.settings == {**FEW, "coder": Forward(10)}
-    assert json.loads(record["settings"]) == {**FEW, "coder": repr(Forward(10))}
+    assert first.entry.settings == {**FEW, "coder": LassoPath(14)}
+    assert json.loads(record["settings"]) == {**FEW, "coder": repr(LassoPath(14))}
     model, _ = fit_cell(first, data)  # the model of the page is that of the table
-    assert len(model.held_out_.coders) == 1 and {c.coder for c in model.chains_} == {Forward(10)}
+    assert len(model.held_out_.coders) == 1 and {c.coder for c in model.chains_} == {LassoPath(14)}
 
 
 def test_settings_that_a_table_gives_stay_with_quick():
     entries = (Entry("DBDL", {"n_nonzero": 7}), Entry("bagged rows"), Entry("ridge"))
     table = Table("t", "t", "", {"c": Protocol(folds=2)}, entries)
     ours, bagged, ridge = (entry.settings for entry in nothing_chosen(table).entries)
-    assert ours == {"coder": Forward(7)} and bagged == {"coder": Forward(10)} and not ridge
+    assert ours == {"coder": LassoPath(7)} and bagged == {"coder": LassoPath(14)} and not ridge
 
 
 def test_a_table_says_whether_settings_were_searched(table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -36,11 +37,14 @@ from dbdl.learn.online import (
 )
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smallest_good
+from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import View
+from dbdl.views import FittedView, OwnView, View
+
+Views = tuple[View | OwnView, ...]
 
 #: Weights of joint labels, which members take in turn.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
@@ -459,12 +463,23 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             n_chains=n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )  # fmt: skip
+        if isinstance(self.views, str) and self.views == "auto":
+            problem = replace(problem, views=self._usable_views(problem, problem.views, state))
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
                 "are on a cluster use 'ridge' or 'gibbs'"
             )
         return problem, crew
+
+    def _usable_views(
+        self, problem: Problem, views: Views, state: OnlineState | None = None
+    ) -> Views:
+        """Return the automatic views without those that ruin the rows; later batches keep them."""
+        if state is None or not state.chains:
+            return usable_views(problem, views)
+        known = (chain.view for chain in state.chains)
+        return tuple(dict.fromkeys(v.recipe for v in known if isinstance(v, FittedView)))
 
     def _candidates(self, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""
@@ -475,7 +490,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     def _sizes(self, problem: Problem) -> list[Problem]:
         """Return the problem with every number of initial atoms that is tried."""
-        return sizes_of(problem, self._views) if self.n_initial_atoms == "auto" else [problem]
+        if self.n_initial_atoms != "auto":
+            return [problem]
+
+        def views_for(atoms_per_row: float) -> Views:
+            views = self._views(atoms_per_row)
+            return self._usable_views(problem, views) if self.views == "auto" else views
+
+        return sizes_of(problem, views_for)
 
     def _label_weights(self) -> tuple[float, ...]:
         """Return the weights of joint labels, which members take in turn."""

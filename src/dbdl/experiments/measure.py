@@ -66,7 +66,8 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
     Seconds are those of this fit alone: not those of a search before it, nor, where
     `dbdl.experiments.warm.warm_up_once` was called, those of compilation. ``n_atoms`` is that of
     one dictionary, 0 for a method without. Where DBDL chose among coders, the one that its chains
-    use most stands beside the best one in hindsight.
+    use most stands beside the best one in hindsight. Probabilities that were not calibrated are not
+    measured.
     """
     model = method(**settings)
     start = time.perf_counter()
@@ -80,7 +81,7 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
         "query_milliseconds": 1e3 * (time.perf_counter() - start) / len(test.y),
         "n_atoms": _atoms_of_one_dictionary(model),
     }
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and getattr(model, "calibrate", True):
         figures |= probability_figures(model.predict_proba(test.X), model.classes_, test.y)
     choice = model.held_out_ if isinstance(model, DBDLClassifier) else None
     if choice is not None and len(choice.coders) > 1:

@@ -18,7 +18,7 @@ from dbdl.registry import methods
 #: How settings were found, for the reader of a table: with `nothing_chosen`, or without.
 NOTHING_CHOSEN = (
     "Nothing was searched (--quick): every method has fixed settings, and so has DBDL, which codes "
-    "new rows with at most 10 non-zeros by forward selection. It fits the weights of its chains on "
+    "new rows by the lasso's path up to 14 non-zeros. It fits the weights of its chains on "
     "rows that they leave out, as always. Without --quick the settings of every method are chosen "
     "on training rows."
 )

@@ -99,7 +99,7 @@ def decisions(found: Findings, draw: Callable[[Any], Pictures]) -> dict[str, Any
     shown = sorted({part.atom for e in explained for part in e.atoms} - {-1})
     rows = unit_rows(found.rows[[e.sample for e in explained]].astype(np.float64))
     ends = np.cumsum([len(chain.atoms) for chain in model.chains_])
-    pictures, atoms = [rows], {}
+    pictures, atoms = [rows], dict[int, tuple[int, int, str]]()
     for j, chain in enumerate(model.chains_):
         own = [k for k in shown if ends[j] - len(chain.atoms) <= k < ends[j]]
         numbers = np.array(own, dtype=np.int64) - (ends[j] - len(chain.atoms))

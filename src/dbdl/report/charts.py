@@ -111,7 +111,7 @@ def _at_a_sweep(values: Floats) -> str:
     """Return the values of all chains or, for many chains, their range."""
     if len(values) <= MOST_READ:
         return "; ".join(map(_digits, values))
-    least, middle, largest = (_digits(function(values)) for function in (np.min, np.median, np.max))
+    least, middle, largest = map(_digits, np.quantile(values, (0, 0.5, 1)).tolist())
     return f"{least} to {largest}, median {middle}"
 
 

@@ -80,7 +80,11 @@ def _choice_in_words(model: DBDLClassifier, n_views: int) -> str:
     said = f"{given}Each chain left out some of the training rows, which chose {together}."
     if held_out.ensemble_accuracy is None or held_out.ensemble_log_loss is None:
         return said
-    return (
-        f"{said} Each of these rows was classified by the chains that left it out: "
+    said += (
+        " Each of these rows was classified by the chains that left it out: "
         f"{percent(held_out.ensemble_accuracy)} correct, log-loss {held_out.ensemble_log_loss:.3f}."
     )
+    if n_views > 1:
+        n_rows = round(held_out.n_rows / n_views)
+        said += f" The held-out log-loss of a view is that of its chains, on about {n_rows} rows."
+    return said
