@@ -504,14 +504,14 @@ MUTANTS = (
         "learn/members.py",
         "left_out: Any = problem.X[share.fold.held_out]",
         "left_out: Any = problem.X[share.fold.learn[: len(share.fold.held_out)]]",
-        "learn/test_choice.py",
+        "learn/test_members.py",
     ),
     mutant(
         "members-without-their-weights",
         "estimators/classifier.py",
         "np.concatenate([m.weight * m.label_atoms for m in chains])",
         "np.concatenate([m.label_atoms for m in chains])",
-        "estimators/test_classifier.py",
+        "views/test_views.py",
     ),
     # Learning batch by batch.
     mutant(

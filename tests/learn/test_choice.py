@@ -185,6 +185,18 @@ def test_members_of_one_view_have_the_same_coder_and_weight():
     assert choice.coders[:2] == choice.coders[2:]
 
 
+def test_each_view_with_many_rows_has_the_coder_that_is_best_for_it():
+    members, y = made_up(4000, strengths=(1.0, 1.0))
+    useless = np.random.default_rng(1).standard_normal(members[0].scores[0].shape)
+    first = members[0]._replace(scores=[members[0].scores[0], useless])
+    second = members[1]._replace(scores=[useless, members[1].scores[1]])
+    for pair, best in (([first, second], CODERS), ([second, first], CODERS[::-1])):
+        pair = [member._replace(view=number) for number, member in enumerate(pair)]
+        assert choose_by_scores(pair, y, Candidates(CODERS)).coders == best
+        shared = choose_by_scores(pair, y, Candidates(CODERS, shared=True)).coders
+        assert shared[0] == shared[1]
+
+
 def test_the_weighted_members_are_no_worse_than_equal_ones():
     members, y = made_up(2000, strengths=(0.2, 1.0, 0.0, 1.0))
     choice = choose_by_scores(members, y, Candidates(CODERS))

@@ -424,6 +424,18 @@ def test_each_chain_sees_the_rows_through_the_next_view():
     assert model.atoms_.shape == (model.n_atoms_, 6)
 
 
+def test_scores_are_the_weighted_mean_of_those_of_the_members():
+    X, y, _, _ = make_rows(120, 6)
+    model = DBDLClassifier(**FIT | {"n_chains": 4}).fit(X, y)
+    weights = [chain.weight for chain in model.chains_]
+    assert sum(weights) == pytest.approx(1) and len(set(weights)) > 1
+    scores = [
+        chain.weight * (chain.encode(X, NumbaBackend()) @ chain.label_atoms)
+        for chain in model.chains_
+    ]
+    np.testing.assert_allclose(model.decision_function(X), np.sum(scores, axis=0), atol=1e-12)
+
+
 # --------------------------------------------------------------------------------------- by name
 
 
