@@ -538,4 +538,10 @@ def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | Non
         raise ValueError(
             f"classes are numbers in one place and strings in another: {parts}. Use one kind."
         )
-    return np.unique(np.concatenate(parts))
+    together = np.concatenate(parts)
+    if together.dtype.kind == "f" and all(part.dtype.kind in "iu" for part in parts):
+        raise ValueError(
+            f"classes are whole numbers that no type holds together: {parts}. Use smaller numbers, "
+            "or strings."
+        )
+    return np.unique(together)

@@ -61,7 +61,7 @@ def view_named(name: str) -> View:
     if found is None or (plus and constant != "constant"):
         raise ValueError(
             f"there is no view {name!r}. Expected 'auto', or one of {', '.join(map(repr, VIEWS))}, "
-            "maybe with 'unit ' before it and ' + constant' after it."
+            "maybe with 'unit ' before it and ' + constant' after it. Set views to one of them."
         )
     return replace(found, unit=unit, constant=bool(plus))
 
