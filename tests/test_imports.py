@@ -34,8 +34,8 @@ MAY_IMPORT = {
         "_arrays", "_loaded",
     },
     "learn": {
-        "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
-        "_compile", "_files", "dbdl",  # for its version
+        "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_products",
+        "_threads", "_compile", "_files", "dbdl",  # for its version
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
