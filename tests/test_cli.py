@@ -185,7 +185,7 @@ def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(fol
     for said in (searched, "No p-values: 2 splits", "Learning and views add"):
         assert said in result.stdout and said in page
     assert "(p " not in result.stdout and "in hindsight" not in result.stdout
-    assert "Without learning" in model and "forward pursuit" in model
+    assert "Without learning" in model and "lasso" in model
     again = dbdl("report", "out/cells.jsonl", "-o", "again.html", cwd=folder)
     assert again.returncode == 0, again.stderr
     assert "Nothing was searched (--quick)" in (folder / "again.html").read_text(encoding="utf-8")
