@@ -2,27 +2,48 @@
 
     python -m benchmarks.ablation [--problem yaleb] [--splits 5]
 
-Each row changes one more detail than the row above it.
+Each row changes one more detail than the row above it. The last row takes the learning away again:
+the same views, coders and weights, with the training rows that a chain starts from as its atoms.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.problems import Split, splits
 from dbdl import DBDLClassifier
+from dbdl.backends import Backend
 from dbdl.backends.crew import Crew
-from dbdl.coding import Coder, Forward, Orthogonal, candidates, lengths_for
+from dbdl.coding import (
+    CodePrior,
+    Coder,
+    Forward,
+    Orthogonal,
+    PreparedAtoms,
+    candidates,
+    encode_each,
+    lengths_for,
+)
 from dbdl.learn.chain import ChainSettings
+from dbdl.learn.choice import Candidates, choose
 from dbdl.learn.journal import Journal
-from dbdl.learn.members import learn_members, score_rows
-from dbdl.learn.pilots import Candidates, choose
-from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.members import (
+    LabelledAtoms,
+    LearnedMember,
+    learn_members,
+    publish_members,
+    recoded_label_atoms,
+)
+from dbdl.learn.problem import LabelSettings, Problem, Share, automatic_chains
+from dbdl.sampler.run import Trace
+from dbdl.views import AUTOMATIC, View, make_views
 
 OUTPUT = Path("benchmarks/output")
 
@@ -33,20 +54,28 @@ LETTER = replace(
     keep_copies=True,
 )
 
-#: (what changes, chain settings, label settings, coders to choose from, chains)
-Row = tuple[str, ChainSettings, LabelSettings, list[Coder], int]
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table: what changes, and everything that is then in force."""
+
+    text: str
+    settings: ChainSettings
+    labels: LabelSettings
+    coders: list[Coder]
+    n_chains: int | None = 1  # None: as many as the defaults
+    views: tuple[View, ...] = (View(),)
+    weighted: bool = False
+    learned: bool = True
 
 
 def rows(n_features: int) -> list[Row]:
     """One more detail in each row."""
-    table: list[Row] = [
-        ("the paper to the letter", LETTER, LabelSettings("gibbs"), [Orthogonal(50)], 1)
-    ]
+    table = [Row("the paper to the letter", LETTER, LabelSettings("gibbs"), [Orthogonal(50)])]
 
-    def then(text: str, *, labels=None, coders=None, chains=1, **chain) -> None:
-        _, settings, old_labels, old_coders, _ = table[-1]
-        settings = replace(settings, **chain)
-        table.append((text, settings, labels or old_labels, coders or old_coders, chains))
+    def then(text: str, *, of_row: dict[str, Any] | None = None, **chain: Any) -> None:
+        settings = replace(table[-1].settings, **chain)
+        table.append(replace(table[-1], text=text, settings=settings, **(of_row or {})))
 
     lengths = lengths_for(n_features)
     then("posterior mean of the atoms, not one draw", n_atom_draws=0)
@@ -56,29 +85,69 @@ def rows(n_features: int) -> list[Row]:
     then("strengths integrated out of the usage draw", scan="collapsed")
     then("K of the Beta prior held at its start", beta_size="start")
     then("atoms that are hardly informed dropped too", least_energy=0.05)
-    then("label atoms by ridge on the training codes", labels=LabelSettings("ridge"))
+    ridge = {"labels": LabelSettings("ridge")}
+    then("label atoms by ridge on the training codes", of_row=ridge)
     then("ten non-zeros at the start, not fifty", n_start_nonzero=10)
-    then("forward selection in the coder", coders=[Forward(50)])
-    plain = [family(n) for family in (Forward, Orthogonal) for n in lengths]
-    then("rule and number of non-zeros chosen on held-out rows", coders=plain)
-    greedy = candidates(["forward", "orthogonal"], lengths)
-    then("means along the greedy path among them", coders=greedy)
-    then("the lasso's path among them", coders=candidates("auto", lengths))
-    then("five chains: the defaults", chains=5)
+    then("forward selection in the coder", of_row={"coders": [Forward(50)]})
+    every = {"coders": candidates("auto", lengths)}
+    then("coder and non-zeros chosen on a tenth of the rows, left out", of_row=every)
+    then("five chains", of_row={"n_chains": 5})
+    then("as many chains as the defaults have", of_row={"n_chains": None})
+    views: Any = make_views(AUTOMATIC)
+    then("each chain with a view of its own", of_row={"views": views})
+    then("weights on the rows left out: the defaults", of_row={"weighted": True})
+    then("the same with training rows as atoms: no learning", of_row={"learned": False})
     return table
 
 
 def accuracy(split: Split, row: Row) -> tuple[float, float]:
     """Test accuracy, and atoms left per chain."""
-    _, settings, labels, coders, n_chains = row
     classes, y = np.unique(split.y_train, return_inverse=True)
-    problem = Problem(split.X_train, y, len(classes), settings, labels, n_chains)
+    X_train, X_test = (np.asarray(X, dtype=np.float64) for X in (split.X_train, split.X_test))
+    n_chains = row.n_chains or automatic_chains(len(y), len(AUTOMATIC))
+    problem = Problem(
+        X_train, y, len(classes), row.settings, row.labels, n_chains,
+        views=row.views, leaves_out=len(row.coders) > 1,
+    )  # fmt: skip
     crew, journal = Crew(n_threads=2), Journal()
-    choice = choose(problem, Candidates(coders, calibrate=False), crew, journal)
-    members = learn_members(problem, choice, crew, journal)
-    (scores,) = score_rows(split.X_test, members, [choice.coder], crew.backend())
+    if row.learned:
+        learned = learn_members(problem, row.coders, crew, journal)
+    else:
+        learned = crew.map(partial(unlearned_member, problem, row.coders), problem.shares())
+    choice = choose(learned, y, Candidates(row.coders, calibrate=False))
+    weights = choice.weights if row.weighted else np.full(n_chains, 1 / n_chains)
+    members = publish_members(learned, row.coders, choice.coders, weights)
+    backend = crew.backend()
+    scores = sum(m.weight * (m.encode(X_test, backend) @ m.label_atoms) for m in members)
     right = classes[scores.argmax(axis=1)] == split.y_test
     return float(right.mean()), float(np.mean([len(m.atoms) for m in members]))
+
+
+def unlearned_member(
+    problem: Problem, coders: list[Coder], share: Share, backend: Backend
+) -> LearnedMember:
+    """Return a member whose atoms are the rows that its chain would start from."""
+    rows = problem.rows_of(share.fold.learn)
+    view = share.view.fit(rows)
+    own = problem.with_rows(view.apply(rows.X), rows.class_of_row, share.label_weight)
+    data, settings = backend.place(own.X, own.class_of_row), own.settings
+    key, n_start = problem.key(share.number), settings.n_start(len(rows.class_of_row))
+    atoms = own.X[np.unique(settings.draw_start(key, data, n_start))]
+    atoms = np.ascontiguousarray(atoms[atoms.any(axis=1)])
+    n_atoms, prepared = len(atoms), PreparedAtoms(atoms)
+    label_atoms = recoded_label_atoms(own, prepared, coders, backend)
+    left_out = view.apply(problem.X[share.fold.held_out])
+    codes = encode_each(left_out, prepared, coders, backend)
+    published = LabelledAtoms(
+        atoms,
+        np.zeros((problem.n_classes, n_atoms)),
+        label_atoms[0],
+        Trace.from_records([]),
+        n_start,
+        CodePrior(np.zeros(n_atoms), np.ones(n_atoms), 1.0),
+    )
+    scores = [c @ w for c, w in zip(codes, label_atoms, strict=True)]
+    return LearnedMember(share, published, view, label_atoms, scores)
 
 
 def main() -> None:
@@ -96,8 +165,8 @@ def main() -> None:
         values = [100 * a for a, _ in results]
         spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
         atoms = float(np.mean([n for _, n in results]))
-        print(f"| {row[0]} | {np.mean(values):.2f}{spread} | {atoms:.0f} |", flush=True)
-        records.append({"detail": row[0], "accuracy": values, "atoms": atoms})
+        print(f"| {row.text} | {np.mean(values):.2f}{spread} | {atoms:.0f} |", flush=True)
+        records.append({"detail": row.text, "accuracy": values, "atoms": atoms})
     OUTPUT.mkdir(parents=True, exist_ok=True)
     (OUTPUT / f"ablation_{arguments.problem}.json").write_text(json.dumps(records, indent=1))
 

@@ -33,12 +33,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression, orthogonal_mp_gram
+from sklearn.linear_model import orthogonal_mp_gram
 
 import dbdl
 from benchmarks.bench_fit import QUICK_SIZES, SIZES, Size, make_rows, print_table
 from benchmarks.problems import Split, splits
 from dbdl._threads import single_threaded_blas
+from dbdl.experiments.measure import common_settings
 from dbdl.experiments.spec import load_table
 from dbdl.experiments.warm import in_words, warm_up
 from dbdl.rivals._atoms import distinct_rows
@@ -75,11 +76,11 @@ def timed(job: Callable[[], Any]) -> Timed:
 def make(name: str, n_jobs: int) -> Any:
     """A fresh estimator: the paper's settings, no calibration, fixed seed, so many threads."""
     method = dbdl.methods()[name]
-    wanted = {"calibrate": False, "random_state": 0, "n_jobs": n_jobs}
-    if method.make is LogisticRegression:
-        del wanted["n_jobs"]  # scikit-learn has done without it since 1.8, and says so
-    known = method().get_params()
-    common = {key: value for key, value in wanted.items() if key in known}
+    common = common_settings(method, 0, n_jobs)
+    if name == "logistic":  # scikit-learn has done without it since 1.8, and says so
+        del common["n_jobs"]
+    if "calibrate" in method().get_params():
+        common["calibrate"] = False
     entries = load_table("yaleb").entries
     return method(**common, **next((e.settings for e in entries if e.method == name), {}))
 
@@ -210,7 +211,8 @@ def run(quick: bool, only: Sequence[str] = (), n_jobs: int = N_JOBS) -> None:
         f"queries, float64, {n_jobs} threads\n",
         flush=True,
     )
-    names = [name for name in dbdl.methods() if not only or name in only]
+    methods = dbdl.methods().values()
+    names = [m.name for m in methods if (m.name in only if only else not m.only_where_named)]
     time_methods(rows, names, n_jobs)
     if not only or "K-SVD" in only:
         compare_ksvd(rows.X_train, 15 * n_classes, 10 if quick else 30, 2 if quick else 5)

@@ -68,7 +68,7 @@ print(json.dumps({{
     "query": latency[len(latency) // 2],
     "slow_query": latency[int(0.95 * len(latency))],
     "n_atoms": model.n_atoms_,
-    "n_nonzero": model.coder_.n_nonzero,
+    "n_nonzero": sum(chain.coder.n_nonzero for chain in model.chains_),
 }}))
 """
 

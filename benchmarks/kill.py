@@ -72,12 +72,20 @@ def bits_of(model: object) -> str:
     arrays = [model.atoms_, model.label_atoms_, model.selection_probability_]
     arrays += [getattr(trace, field.name) for field in fields(trace)]
     if held_out is not None:
-        arrays += [held_out.accuracy, held_out.log_loss, held_out.every_sharpness]
+        arrays += [held_out.accuracy, held_out.view_log_loss, held_out.view_sharpness]
+    for chain in model.chains_:
+        arrays += [chain.atoms, *(part for part in views_of(chain) if part is not None)]
     for array in arrays:
         total.update(f"{array.dtype} {array.shape}".encode())
         total.update(array.tobytes())
-    total.update(repr((model.coder_, model.temperature_)).encode())
+    chosen = [(chain.coder, chain.weight) for chain in model.chains_]
+    total.update(repr((chosen, model.temperature_)).encode())
     return total.hexdigest()
+
+
+def views_of(chain: Any) -> tuple[Any, ...]:
+    """Arrays of a chain's view; None where it has no such part."""
+    return chain.view.mean, chain.view.scale, chain.view.matrix
 
 
 @contextmanager

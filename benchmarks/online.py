@@ -1,6 +1,6 @@
 """Accuracy of learning batch by batch and of learning all rows at once, on the same split.
 
-    python -m benchmarks.online [yaleb scene15 usps ...] [--chains 5] [--splits 1] [--batches 8]
+    python -m benchmarks.online [yaleb scene15 usps ...] [--chains 8] [--splits 1] [--batches 8]
                                 [--only batches classes] [--held-out] [--skip-fit]
 
 ``batches``: the training rows in stratified batches, in random order. ``classes``: two classes per
@@ -64,11 +64,16 @@ def learn_in_batches(model: DBDLClassifier, split: Split, batches: list[np.ndarr
         print(
             f"  batch {number + 1}/{len(batches)}: {len(rows)} rows, {took:.1f} s, "
             f"{model.n_atoms_ / len(model.chains_):.0f} atoms a chain, "
-            f"{model.coder_.n_nonzero} by {model.coder_}, "
+            f"{coders_of(model)}, "
             f"{100 * accuracy:.2f} % of the classes known so far",
             flush=True,
         )
     return accuracy
+
+
+def coders_of(model: DBDLClassifier) -> str:
+    """Short names of the chains' coders, each once."""
+    return " ".join(sorted({chain.coder.label for chain in model.chains_}))
 
 
 def compile_before(options: dict[str, Any], split: Split) -> None:
@@ -95,8 +100,8 @@ def compare(name: str, split: Split, arguments: argparse.Namespace, seed: int) -
         took = time.perf_counter() - start
         whole = model.score(split.X_test, split.y_test)
         print(
-            f"  fit: {took:.1f} s, {model.n_atoms_ / arguments.chains:.0f} atoms a chain, "
-            f"{model.coder_.n_nonzero} by {model.coder_}, "
+            f"  fit: {took:.1f} s, {model.n_atoms_ / len(model.chains_):.0f} atoms a chain, "
+            f"{coders_of(model)}, "
             f"{100 * whole:.2f} %",
             flush=True,
         )
@@ -107,7 +112,7 @@ def compare(name: str, split: Split, arguments: argparse.Namespace, seed: int) -
             batches = class_batches(split.y_train)
         online = learn_in_batches(DBDLClassifier(**options), split, batches)
         print(
-            f"{name}, split {seed}, {arguments.chains} chains, {kind}: {100 * online:.2f} %, "
+            f"{name}, split {seed}, {kind}: {100 * online:.2f} %, "
             f"fit {100 * whole:.2f} %, {100 * (online - whole):+.2f} points",
             flush=True,
         )
@@ -117,7 +122,7 @@ def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problems", nargs="*", default=["yaleb", "scene15", "usps"])
-    parser.add_argument("--chains", type=int, default=5)
+    parser.add_argument("--chains", type=int, default=None, help="one per view by default")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--n-sweeps", type=int, default=None)

@@ -1,13 +1,12 @@
 """The path from ``fit`` to ``step``: the live stack at the first sweep of a chain.
 
-    python -m benchmarks.path [--pilots]
+    python -m benchmarks.path
 
 Prints one line for each function of dbdl on the stack, from ``fit`` to the backend's sweep.
 """
 
 from __future__ import annotations
 
-import argparse
 import traceback
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,11 @@ class Seen(BaseException):
     """Ends the fit once the stack is known."""
 
 
-def stack_of(model: Any, skip: int = 0) -> list[str]:
-    """Return "file:function" from ``fit`` down to the sweep, after so many first calls."""
+def stack_of(model: Any) -> list[str]:
+    """Return "file:function" from ``fit`` down to the first sweep."""
     found: list[str] = []
-    calls = [0]
 
     def look(*_: Any, **__: Any) -> None:
-        calls[0] += 1
-        if calls[0] <= skip:
-            return original(*_, **__)
         for frame in traceback.extract_stack()[:-1]:
             path = Path(frame.filename)
             if PACKAGE in path.parents:
@@ -51,15 +46,9 @@ def stack_of(model: Any, skip: int = 0) -> list[str]:
 
 
 def main() -> None:
-    """Print the stack of a chain, or of a pilot chain."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.path", description=__doc__)
-    parser.add_argument("--pilots", action="store_true", help="of a pilot chain")
-    arguments = parser.parse_args()
-    from dbdl.coding import Forward
-
-    model = dbdl.DBDLClassifier(n_chains=1, random_state=0, coder=Forward(2), calibrate=False)
+    """Print the stack of the first chain of a default fit."""
+    model = dbdl.DBDLClassifier(n_sweeps=1, random_state=0)
     model.fit(*load_iris(return_X_y=True))  # kernels are compiled by a chain of their own
-    model.set_params(calibrate=arguments.pilots)
     stack = stack_of(model)
     for name in stack:
         print(name)

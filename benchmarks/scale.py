@@ -34,7 +34,8 @@ from dbdl.backends import NumbaBackend
 from dbdl.backends.sharded import InTurn, ShardedBackend
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.rows import lazy_rows, open_rows
+from dbdl.rows import LazyRows, lazy_rows, open_rows
+from dbdl.views import LabelledRows, View
 
 N_FEATURES, N_ATOMS, N_CLASSES, N_SWEEPS = 128, 1000, 10, 3
 N_TRUE_ATOMS, N_TRUE_NONZERO, NOISE = 20, 3, 0.01
@@ -59,6 +60,13 @@ def write_rows(path: Path, n_rows: int) -> None:
 def labels(n_rows: int) -> np.ndarray:
     """Class numbers of the rows."""
     return np.arange(n_rows) % N_CLASSES
+
+
+def rows_of(path: Path) -> LazyRows:
+    """Rows of a file in the plain view: each is scaled to unit norm when it is read."""
+    rows = lazy_rows(open_rows(path)[0])
+    assert rows is not None
+    return rows.through(View().fit(LabelledRows(rows, labels(len(rows)), N_CLASSES)))
 
 
 def learn(backend: Any, rows: Any, on_sweep: Callable[[Any], None]) -> Any:
@@ -124,8 +132,7 @@ def on_cluster(path: Path, n_workers: int) -> Cluster:
 
     from dbdl.backends.dask_cluster import DaskEngine
 
-    rows = lazy_rows(open_rows(path)[0], normalize=True)
-    assert rows is not None
+    rows = rows_of(path)
     with (
         LocalCluster(
             n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
@@ -247,8 +254,7 @@ class Read:
 
 def in_turn(path: Path) -> Read:
     """Learn a chain from a file in this process."""
-    rows = lazy_rows(open_rows(path)[0], normalize=True)
-    assert rows is not None
+    rows = rows_of(path)
     inner = NumbaBackend(2)
     X = rows[:200]
     learn_chain(make_key(0), X, labels(200), ChainSettings(n_sweeps=1), inner)

@@ -32,6 +32,7 @@ from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, features,
 from dbdl.coding import PosteriorMean, lasso, llc, omp, omp_path
 from dbdl.datasets import DataError, load
 from dbdl.rivals.ksvd import KSVDDictionary
+from dbdl.views import AUTOMATIC, VIEWS, View
 
 #: A call of so many seconds counts as one that hangs. Nearly all take a few hundredths.
 PATIENCE = 60
@@ -108,7 +109,12 @@ def unit(X):
 def check_unit_norm(atoms, what):
     expect(np.isfinite(atoms).all(), what, "are not finite")
     error = np.abs(np.sqrt(np.square(exact(atoms)).sum(axis=1)) - 1)
-    expect((error < 16 * np.finfo(atoms.dtype).eps).all(), what, "have norms off by", error.max())
+    expect(
+        (error < 16 * np.finfo(atoms.dtype).eps).all(),
+        what,
+        "have norms off by",
+        error.max(initial=0),
+    )
 
 
 def check_codes(X, codes, atoms, n_nonzero, least_match=0.1):
@@ -151,11 +157,29 @@ def check_scores(model, X, n):
     expect(score == 1.0, "score of the own predictions is", score)
 
 
+PLAIN = (View(), View(normalize=False))
+
+
+def seen(view, X):
+    """Rows as a view maps them: finite, of unit norm or zero."""
+    mapped = view.apply(X)
+    expect(mapped.shape == (len(X), view.n_features), "mapped rows have shape", mapped.shape)
+    expect(mapped.dtype == X.dtype, "mapped rows are", mapped.dtype)
+    some = mapped.any(axis=1)
+    check_unit_norm(mapped[some], "mapped rows")
+    return exact(mapped)
+
+
 def check_dictionary(model, X, learned=True):
     """Atoms and codes of a model of chains."""
-    check_unit_norm(model.atoms_, "atoms_")
-    expect(model.components_ is model.atoms_, "components_ are not atoms_")
-    for chain in getattr(model, "chains_", []):
+    chains = getattr(model, "chains_", [])
+    if not chains:
+        check_unit_norm(model.atoms_, "atoms_")
+    expect(model.atoms_.shape[1] == model.n_features_in_, "atoms_ have shape", model.atoms_.shape)
+    expect(np.isfinite(model.atoms_).all(), "atoms_ are not finite")
+    expect(np.array_equal(model.components_, model.atoms_), "components_ are not atoms_")
+    expect(not chains or abs(sum(c.weight for c in chains) - 1) < 1e-9, "weights do not sum to one")
+    for chain in chains:
         check_unit_norm(chain.atoms, "atoms of a chain")
         probability = chain.selection_probability
         expect(((probability >= 0) & (probability <= 1)).all(), "selection_probability")
@@ -163,16 +187,16 @@ def check_dictionary(model, X, learned=True):
     if hasattr(model, "trace_"):
         expect(np.isfinite(model.trace_.log_joint).all(), "log joint density is not finite")
     codes = model.transform(X)
-    row, wanted = exact(X), exact(X)
-    if model.normalize:
-        wanted = unit(row)
+    row = exact(X)
     start = 0
-    parts = getattr(model, "chains_", [None])
-    for part in parts:
+    for part in chains or [None]:
         atoms = model.atoms_ if part is None else part.atoms
         own = codes[:, start : start + len(atoms)]
         start += len(atoms)
-        coder = getattr(model, "coder_", None)
+        coder = None if part is None else part.coder
+        wanted = unit(row) if model.normalize else row
+        if part is not None and getattr(part.view, "recipe", None) not in PLAIN:
+            wanted = seen(part.view, model._rows(X, reset=False))
         if isinstance(coder, PosteriorMean):  # the mean of draws: may be worse than none
             expect(np.isfinite(own.data).all(), "codes are not finite")
             expect(np.diff(own.indptr).max(initial=0) <= coder.n_nonzero, "too many non-zeros")
@@ -186,8 +210,11 @@ def check_dictionary(model, X, learned=True):
 
 
 #: Rivals whose atoms are documented to have unit norm, or are rows scaled to it.
-LOOSE_ATOMS = ("LLCClassifier", "DPLClassifier")
-ROWS_AS_ATOMS = ("SRCClassifier", "CRCClassifier", "TrainingRowsClassifier", "RandomRowsClassifier")
+LOOSE_ATOMS = ("LLCClassifier", "DPLClassifier", "LRSDLClassifier")
+ROWS_AS_ATOMS = (
+    "SRCClassifier", "CRCClassifier", "ProCRCClassifier", "SACRCClassifier",
+    "TrainingRowsClassifier", "RandomRowsClassifier",
+)  # fmt: skip
 
 
 def check_rival(model):
@@ -253,7 +280,10 @@ def estimators(draw):
     if name == "DBDL":
         sweeps, chains = draw(st.integers(1, 4)), draw(st.integers(1, 2))
         make = draw(st.sampled_from([DBDLClassifier, DBDLClassifier, DBDLClassifier.paper]))
-        made = small(make, n_sweeps=sweeps, n_chains=chains, random_state=0)
+        cheap = {"n_sweeps": sweeps, "n_chains": chains, "random_state": 0}
+        if make is DBDLClassifier:  # all views have their turn
+            cheap["views"] = draw(st.sampled_from(["auto", *AUTOMATIC, *VIEWS]))
+        made = small(make, **cheap)
         return name, made, draw(parameters(known(DBDLClassifier))), True
     method = OURS[name]
     return name, small(method, random_state=0), draw(parameters(method().get_params())), True
@@ -313,7 +343,7 @@ def fitted(name, dtype):
     if name == "K-SVD alone":
         return KSVDDictionary(n_atoms=8, n_iterations=3, random_state=0).fit(X)
     if name == "DBDL":
-        return DBDLClassifier(n_sweeps=3, n_chains=2, random_state=0).fit(X, y)
+        return DBDLClassifier(n_sweeps=3, n_chains=8, random_state=0).fit(X, y)
     if name == "DBDL as it is":
         return DBDLClassifier(n_sweeps=3, n_chains=1, normalize=False, random_state=0).fit(X, y)
     return OURS[name](random_state=0).fit(X, y)

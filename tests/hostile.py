@@ -1,9 +1,10 @@
 """Files that somebody tampered with are refused by name, or do no harm.
 
-    python tests/hostile.py {METHOD,dictionary,stream,warm,checkpoint} [--most N] [--seed S]
+    python tests/hostile.py NAME [--most N] [--seed S]
 
-changes one value at a time in a saved model or checkpoint (and makes its checksum match), reads it
-and uses it in a separate process, because a kernel that trusts such a value can crash.
+NAME is a method, or one of dictionary, stream, warm, views, own and checkpoint. One value at a time
+is changed in a saved model or checkpoint, whose checksum is made to match. The file is read and
+used in a separate process, because a kernel that trusts such a value can crash.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 
 import dbdl
 from dbdl.persistence import ModelFileError, load, save
@@ -136,6 +138,11 @@ def fitted_models(name):
     if name == "stream":
         model = quick(dbdl.DBDLClassifier, n_initial_atoms=20)
         return model.partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])
+    if name == "views":  # one chain for each
+        return quick(dbdl.DBDLClassifier, n_initial_atoms=20, n_chains=8).fit(X, y)
+    if name == "own":
+        model = quick(dbdl.DBDLClassifier, n_initial_atoms=20, views=["plain", PCA(20)])
+        return model.partial_fit(X[:40], y[:40])
     if name == "warm":
         return quick(dbdl.DBDLClassifier, n_initial_atoms=20, warm_start=True).fit(X, y)
     return quick(dbdl.methods()[name]).fit(X, y)
@@ -152,6 +159,9 @@ def use(model):
     for verb in ("predict", "decision_function", "predict_proba", "transform"):
         if hasattr(model, verb):
             getattr(model, verb)(X_new)
+    if hasattr(model, "chains_"):
+        assert np.isfinite(model.atoms_).all()
+        model.inverse_transform(model.transform(X_new))
     if hasattr(model, "online_"):
         model.partial_fit(X[:30], *([y[:30]] if hasattr(model, "classes_") else []))
     if getattr(model, "warm_start", False):

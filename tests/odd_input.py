@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.preprocessing import MaxAbsScaler
 
 from dbdl import ModelSettings
 from dbdl.coding import Forward, LassoPath, Orthogonal, PosteriorMean
+from dbdl.views import View
 
 N_ROWS = (1, 2, 3, 5, 8, 13, 24)
 N_FEATURES = (1, 2, 3, 6, 17)
@@ -418,6 +420,14 @@ CODERS = (
     PosteriorMean(2, n_sweeps=0), ["forward", LassoPath(2)], ("lasso",), [], [3], [["forward"]],
     ["auto", "forward"], Forward,
 )  # fmt: skip
+VIEWS_OF_ROWS = (
+    *CHOICES, "plain", "whitened", "unit standardised + constant", "plain + x", "unit unit plain",
+    View(constant=True), View(power=1), View(power=5), View(scale="x"), View(unit=True), View,
+    ["plain", "centred"], ("scaled and whitened", View(normalize=False)),
+    np.array(["half-whitened"]),
+    ["auto"], [], [3], [["plain"]], {"plain": 1}, Forward(2), MaxAbsScaler(), MaxAbsScaler,
+    ["plain", MaxAbsScaler()],
+)  # fmt: skip
 MODELS = (None, ModelSettings(), ModelSettings, {}, "paper", 3)
 
 #: A path is written to, callbacks are another door.
@@ -430,6 +440,8 @@ def values_for(name, default):
         return SEEDS
     if name == "coder":
         return CODERS
+    if name == "views":
+        return VIEWS_OF_ROWS
     if name == "model":
         return MODELS
     name = name.removeprefix("model__")

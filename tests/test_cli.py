@@ -24,6 +24,7 @@ from dbdl.cli.terminal import print_panels
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.spec import Entry, Table
 from dbdl.experiments.summary import summarise
+from dbdl.persistence import load as load_model
 
 QUICK = ("--set", "n_chains=1", "--set", "n_sweeps=3")
 
@@ -90,6 +91,20 @@ def folder(tmp_path_factory):
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["classes"] == 10
     return path
+
+
+def test_views_are_set_by_name_and_the_held_out_figures_are_those_of_the_ensemble(folder):
+    fit = ("fit", "train.csv", "-o", "views.skops", "--set", "n_sweeps=3")
+    chains = ("--set", "n_chains=2", "--set", "coder=forward")
+    found, _ = succeed(*fit, *chains, "--set", "views=plain + constant", cwd=folder)
+    model = load_model(folder / "views.skops")
+    assert [chain.view.name for chain in model.chains_] == ["plain + constant"] * 2
+    assert found["held_out_accuracy"] == model.held_out_.ensemble_accuracy
+    assert found["held_out_log_loss"] == model.held_out_.ensemble_log_loss
+    succeed(*fit, *chains, "--set", "views=['plain', 'unit whitened']", cwd=folder)
+    model = load_model(folder / "views.skops")
+    assert [chain.view.name for chain in model.chains_] == ["plain", "unit whitened"]
+    assert_refused(inside(*fit, "--set", "views=fancy", cwd=folder), "no view 'fancy'", "'plain'")
 
 
 def test_fit_predict_and_the_accuracy_where_labels_are_known(folder):
@@ -166,10 +181,11 @@ def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(fol
     model = (folder / "out" / "model.html").read_text(encoding="utf-8")
     assert "ridge" in page
     assert "Decisions explained" in model and "pixel" in model
-    for said in ("Nothing was searched (--quick)", "No p-values: 2 splits", "Learning adds"):
+    searched = "Nothing was searched (--quick)"
+    for said in (searched, "No p-values: 2 splits", "Learning and views add"):
         assert said in result.stdout and said in page
     assert "(p " not in result.stdout and "in hindsight" not in result.stdout
-    assert "Without learning" in model and "forward pursuit" in model
+    assert "Without learning" in model and "lasso" in model
     again = dbdl("report", "out/cells.jsonl", "-o", "again.html", cwd=folder)
     assert again.returncode == 0, again.stderr
     assert "Nothing was searched (--quick)" in (folder / "again.html").read_text(encoding="utf-8")

@@ -9,16 +9,19 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hostile import kept_fit, quick, rows
 from sealed import add_entry, entries_of, sign, write_entries
+from sklearn.decomposition import PCA
 
 import dbdl
 from dbdl.coding import Forward, LassoPath, Orthogonal
 from dbdl.learn.members import Member
+from dbdl.learn.sizes import SizeCurve
 from dbdl.persistence import ModelFileError, load, read_columns, read_versions, save
 from dbdl.rivals.ksvd import KSVDDictionary, KSVDModel
 from dbdl.rivals.src import SRCModel
@@ -120,7 +123,8 @@ def test_atoms_that_are_not_numbers_are_refused_in_every_method(name, tmp_path, 
 @pytest.mark.parametrize(
     ("part", "change", "words"),
     [
-        ("atoms", lambda a: a[:, 1:], r"expected \(n_atoms, n_features\) with"),
+        ("atoms", lambda a: a[:, 1:], "atoms have 64 features, but the view gives 65"),
+        ("atoms", lambda a: a[0], r"expected \(n_atoms, n_features\) with"),
         ("atoms", lambda a: a.astype(">f8"), "has dtype >f8"),
         ("atoms", lambda a: a.astype(np.float32), "several dtypes"),
         ("atoms", lambda a: a[:0], "is empty"),
@@ -130,6 +134,16 @@ def test_atoms_that_are_not_numbers_are_refused_in_every_method(name, tmp_path, 
         ("selection_probability", lambda a: -a, "has entries below 0"),
         ("trace", lambda a: None, "trace is of type NoneType, expected Trace"),
         ("n_initial_atoms", lambda a: -1, "n_initial_atoms is -1"),
+        ("weight", lambda a: -0.1, r"weight is -0\.1, expected 0 to 1"),
+        ("weight", lambda a: float("nan"), "weight is nan"),
+        ("weight", lambda a: float("inf"), "weight is inf"),
+        ("coder", lambda a: Forward(0), "coder.n_nonzero is 0"),
+        ("coder", lambda a: LassoPath(2.5), "coder.n_nonzero is of type float"),
+        ("coder", lambda a: Orthogonal(2, path_average=1), "coder.path_average is of type int"),
+        ("coder", lambda a: "backward", "coder is of type str"),
+        ("coder", lambda a: None, "coder is of type NoneType"),
+        ("view", lambda a: None, "view is of type NoneType"),
+        ("view", lambda a: a.recipe, "view is of type View"),
     ],
 )
 def test_chains_that_do_not_fit_are_refused(model, tmp_path, monkeypatch, part, change, words):
@@ -143,15 +157,13 @@ def test_chains_that_do_not_fit_are_refused(model, tmp_path, monkeypatch, part, 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("coder_", Forward(0)),
-        ("coder_", LassoPath(2.5)),
-        ("coder_", Orthogonal(2, path_average=1)),
-        ("coder_", "backward"),
-        ("coder_", None),
+        ("atoms_", np.ones((2, 2))),
+        ("components_", np.ones((2, 2))),
         ("temperature_", 0.0),
         ("temperature_", float("nan")),
         ("classes_", np.array([0, 0, 1])),
         ("classes_", np.array([2, 1, 0])),
+        ("size_curve_", 3),
         ("chains_", []),
         ("predict", "mine"),
         ("n_sweeps", -3),
@@ -171,13 +183,29 @@ def test_settings_of_the_model_out_of_range_are_refused(model, tmp_path, monkeyp
         load(path)
 
 
+def test_a_curve_of_sizes_is_checked(model, tmp_path, monkeypatch):
+    one = np.ones(1)
+    curve = SizeCurve(np.array([5]), one, one, one, one, 0)
+    for bad, words in (
+        (replace(curve, chosen=1), "chosen is 1, but there are 1 sizes"),
+        (replace(curve, accuracy=-one), "accuracy has entries below 0"),
+        (replace(curve, log_loss=np.ones(2)), "log_loss has shape"),
+    ):
+        path = save_changed(model, model, "size_curve_", bad, tmp_path / "m.skops", monkeypatch)
+        with pytest.raises(ModelFileError, match=f"size_curve_.*{words}"):
+            load(path)
+    assert load(save_changed(model, model, "size_curve_", curve, path, monkeypatch))
+
+
 def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
     path = save_changed(model, model, "n_features_in_", 63, tmp_path / "model.skops", monkeypatch)
-    with pytest.raises(ModelFileError, match=r"atoms has shape .* n_features = 63"):
+    with pytest.raises(ModelFileError, match=r"view.mean has shape .* n_features_in = 63"):
         load(path)
 
 
-@pytest.mark.parametrize("name", ["n_features_in_", "classes_", "temperature_", "coder_"])
+@pytest.mark.parametrize(
+    "name", ["n_features_in_", "classes_", "temperature_", "held_out_", "size_curve_"]
+)
 def test_a_fitted_model_without_what_it_needs_is_refused(model, tmp_path, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.delitem(vars(model), name)
@@ -188,9 +216,133 @@ def test_a_fitted_model_without_what_it_needs_is_refused(model, tmp_path, monkey
 
 def test_arrays_that_follow_from_the_chains_are_not_believed(model, tmp_path, monkeypatch):
     bad = np.full((2, 2), np.inf)
-    for name in ("atoms_", "components_", "label_atoms_", "selection_probability_"):
+    for name in ("label_atoms_", "selection_probability_"):
         path = save_changed(model, model, name, bad, tmp_path / "model.skops", monkeypatch)
         assert getattr(load(path), name).tobytes() == getattr(model, name).tobytes()
+
+
+@pytest.fixture(scope="module")
+def whitened():
+    return quick(dbdl.DBDLClassifier, views=["scaled and whitened + constant", "plain"]).fit(X, Y)
+
+
+def with_entry(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("mean", lambda a: a[1:], r"mean has shape \(63,\), expected \(n_features_in\) with"),
+        ("mean", lambda a: a[np.newaxis], "mean has shape"),
+        ("mean", lambda a: with_entry(a, 5, np.nan), "mean has entries that are NaN"),
+        ("mean", lambda a: with_entry(a, 5, 1e200), "mean has entries outside -2 to 2"),
+        ("mean", lambda a: a.astype(np.float32), "mean has dtype float32, expected float64"),
+        ("scale", lambda a: a[1:], "scale has shape"),
+        ("scale", lambda a: with_entry(a, 5, np.inf), "scale has entries that are NaN or inf"),
+        ("scale", lambda a: with_entry(a, 5, 0.0), "scale has entries below"),
+        ("scale", lambda a: -a, "scale has entries below"),
+        ("matrix", lambda a: a[:, 1:], "matrix has shape"),
+        ("matrix", lambda a: a[0], "matrix has shape"),
+        ("matrix", lambda a: a[:0, :0], "matrix has shape"),
+        ("matrix", lambda a: a.astype(np.float32), "matrix has dtype float32"),
+        ("matrix", lambda a: a.astype(">f8"), "matrix has dtype >f8"),
+        ("matrix", lambda a: with_entry(a, (3, 3), np.nan), "matrix has entries that are NaN"),
+        ("matrix", lambda a: with_entry(a, (3, 4), 7.0), "matrix is not symmetric"),
+        ("matrix", lambda a: -a, "matrix is not positive definite"),
+        ("matrix", lambda a: 0 * a, "matrix is not positive definite"),
+        ("matrix", lambda a: "mine", "matrix is of type str"),
+        ("size", lambda a: -1.0, "size is -1"),
+        ("size", lambda a: 0.0, "size is 0"),
+        ("size", lambda a: float("nan"), "size is nan"),
+        ("length", lambda a: 0.0, "length is 0"),
+        ("length", lambda a: float("inf"), "length is inf"),
+        ("exponent", lambda a: 10**6, "exponent is 1000000"),
+        ("exponent", lambda a: 0.5, "exponent is of type float"),
+        ("recipe", lambda a: None, "recipe is of type NoneType"),
+        ("recipe", lambda a: replace(a, power=7.0), "recipe.power is 7"),
+        ("recipe", lambda a: replace(a, scale="most"), "recipe.scale is 'most'"),
+        ("recipe", lambda a: replace(a, constant=1), "recipe.constant is of type int"),
+        ("recipe", lambda a: replace(a, constant=False), "but the view gives 64"),
+    ],
+)
+def test_views_that_no_rows_give_are_refused(whitened, tmp_path, monkeypatch, part, change, words):
+    view = whitened.chains_[0].view
+    bad = change(getattr(view, part))
+    path = save_changed(whitened, view, part, bad, tmp_path / "model.skops", monkeypatch)
+    with pytest.raises(ModelFileError, match=rf"model\.skops was not loaded: chains_.*{words}"):
+        load(path)
+
+
+def test_views_that_partial_fit_remembers_are_checked_too(tmp_path, monkeypatch):
+    fitted = quick(dbdl.DBDLClassifier).partial_fit(X, Y)
+    chain = fitted.online_.chains[0]
+    path = tmp_path / "model.skops"
+    save_changed(
+        fitted, chain, "view", replace(chain.view, matrix=None, size=-1.0), path, monkeypatch
+    )
+    with pytest.raises(ModelFileError, match=r"online_.*view.size is -1"):
+        load(path)
+    plain = replace(chain.view, recipe=replace(chain.view.recipe, constant=False))
+    save_changed(fitted, chain, "view", plain, path, monkeypatch)
+    with pytest.raises(ModelFileError, match=r"online_.*have 65 features, but the view gives"):
+        load(path)
+
+
+def test_a_matrix_in_another_order_maps_rows_alike(whitened, tmp_path, monkeypatch):
+    expected, view = whitened.decision_function(X_NEW), whitened.chains_[0].view
+    fortran = np.asfortranarray(view.matrix)
+    path = save_changed(whitened, view, "matrix", fortran, tmp_path / "model.skops", monkeypatch)
+    assert load(path).decision_function(X_NEW).tobytes() == expected.tobytes()
+
+
+# ------------------------------------------------------------------------- transformers as views
+
+
+@pytest.fixture(scope="module")
+def own():
+    return quick(dbdl.DBDLClassifier, views=[PCA(20), "plain"]).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("n_features", lambda a: 21, "n_features is 21, expected 20"),
+        ("n_features", lambda a: -1, "n_features is -1"),
+        ("n_features", lambda a: None, "n_features is of type NoneType"),
+        ("normalize", lambda a: 1, "normalize is of type int"),
+        ("transformer", lambda a: None, "transformer is of type NoneType, without transform"),
+        ("transformer", lambda a: [a], "transformer is of type list, without transform"),
+    ],
+)
+def test_own_views_that_do_not_fit_are_refused(own, tmp_path, monkeypatch, part, change, words):
+    view = own.chains_[0].view
+    bad = change(getattr(view, part))
+    path = save_changed(own, view, part, bad, tmp_path / "model.skops", monkeypatch)
+    with pytest.raises(ModelFileError, match=rf"model\.skops was not loaded: .*{words}"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda a: a[:-1], r"shape \(20, 19\).*Expected finite numbers of shape \(20, 20\)"),
+        (lambda a: np.concatenate([a, a]), r"shape \(20, 40\)"),
+        (lambda a: with_entry(a, (0, 0), np.nan), "not finite"),
+    ],
+)
+def test_what_a_changed_transformer_gives_is_looked_at_before_a_kernel_sees_it(
+    own, tmp_path, monkeypatch, change, words
+):
+    """Its inside is for scikit-learn to check, and as safe as skops makes it."""
+    transformer = own.chains_[0].view.transformer
+    bad = change(transformer.components_)
+    path = save_changed(own, transformer, "components_", bad, tmp_path / "m.skops", monkeypatch)
+    model = load(path)
+    with pytest.raises(ValueError, match=rf"the view PCA.*{words}"):
+        model.decision_function(X_NEW)
 
 
 def test_class_numbers_out_of_range_are_refused(tmp_path, monkeypatch):
@@ -414,24 +566,24 @@ def test_every_part_of_a_chain_is_checked(folder, changes, words):
     ("part", "change", "words"),
     [
         ("codes__atom", lambda a: a + 10**6, "codes.atom has the entry"),
-        ("codes__row_start", lambda a: a[:-2], r"n_samples = 48"),
+        ("codes__row_start", lambda a: a[:-2], r"n_samples = 54"),
         ("parameters__atoms", lambda a: a[:, 1:], "atoms has shape"),
     ],
 )
-def test_a_pilot_chain_is_checked_too(tmp_path, monkeypatch, part, change, words):
+def test_a_chain_that_was_stopped_is_checked_too(tmp_path, monkeypatch, part, change, words):
     replace, files = os.replace, []
 
     def stop(source, target):
         files.append(target)
-        if len(files) > 3:  # the fit, and two pilot chains
+        if len(files) > 2:  # the fit, and the first chain before its end
             raise KeyboardInterrupt
         replace(source, target)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, "replace", stop)
-        kept_fit(tmp_path / "fit")
-    change_chain(tmp_path / "fit", "pilot-001.npz", **{f"snapshot__{part}": change})
-    with pytest.raises(CheckpointError, match=rf"pilot-001\.npz is damaged.*{words}"):
+        kept_fit(tmp_path / "fit", checkpoint_every=1)
+    change_chain(tmp_path / "fit", **{f"snapshot__{part}": change})
+    with pytest.raises(CheckpointError, match=rf"chain-000\.npz is damaged.*{words}"):
         kept_fit(tmp_path / "fit")
 
 
@@ -444,7 +596,7 @@ def test_a_chain_of_other_rows_is_refused(folder):
         snapshot__codes__atom=lambda a: a[:n_kept],
         snapshot__codes__strength=lambda a: a[:n_kept],
     )
-    with pytest.raises(CheckpointError, match=r"n_samples = 60"):
+    with pytest.raises(CheckpointError, match=r"n_samples = 54"):
         kept_fit(folder, n_sweeps=5)
 
 
@@ -457,31 +609,16 @@ def test_a_fit_file_about_something_else_is_refused(folder, change):
         kept_fit(folder, n_sweeps=5)
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        3,
-        {},
-        {"coder": ["backward", {"n_nonzero": 3}]},
-        {"coder": ["forward", {"n_nonzero": 0}]},
-        {"coder": ["forward", {"n_nonzero": 3, "more": 1}]},
-        {"coder": ["lasso", None]},
-        {"coder": "forward"},
-        {"temperature": -1.0},
-        {"label_weight": None},
-        {"held_out": {}},
-        {"held_out": 3},
-    ],
-    ids=str,
-)
-def test_a_choice_that_no_held_out_rows_made_is_refused(folder, choice):
+def test_a_choice_in_a_file_is_not_believed(folder):
+    """Choices are made again by the rows that chains left out."""
+    expected = kept_fit(folder)
     path = folder / "fit.npz"
     about, arrays = read_archive(path)
-    if isinstance(choice, dict) and choice:
-        choice = {**about["choice"], **choice}
+    choice = {"coder": ["forward", {"n_nonzero": 0}], "temperature": -1.0, "weights": [9.0, -8.0]}
     write_archive(path, {**about, "choice": choice}, arrays)
-    with pytest.raises(CheckpointError, match=r"fit\.npz is damaged"):
-        kept_fit(folder)
+    found = kept_fit(folder)
+    assert found.temperature_ == expected.temperature_
+    assert found.label_atoms_.tobytes() == expected.label_atoms_.tobytes()
 
 
 def test_a_checkpoint_that_unpacks_to_much_is_refused_unread(folder):
@@ -506,7 +643,7 @@ def tamper(name, most):
     return {end: int(n) for end, n in (word.split("=") for word in words)}
 
 
-KINDS = ["DBDL 1 chain", "checkpoint"]
+KINDS = ["DBDL 1 chain", "views", "checkpoint"]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -515,7 +652,9 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("name", [*OWN_METHODS, "dictionary", "stream", "warm", "checkpoint"])
+@pytest.mark.parametrize(
+    "name", [*OWN_METHODS, "dictionary", "stream", "warm", "views", "own", "checkpoint"]
+)
 def test_any_value_that_was_changed_is_refused_or_does_no_harm(name):
     assert tamper(name, 400)["refused"] > 50
 

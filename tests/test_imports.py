@@ -16,41 +16,46 @@ MAY_IMPORT = {
     "_loaded": {"model"},
     "_arrays": set(),
     "_threads": set(),
+    "_warnings": set(),
     "_processor": {"_threads"},
     "_compile": set(),
     "_products": {"_threads", "_compile"},
     "draws": {"_compile"},
     "model": set(),
-    "coding": {"model", "draws", "_arrays", "_products", "_threads", "_compile"},
+    "coding": {"_warnings", "model", "draws", "_arrays", "_products", "_threads", "_compile"},
     "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
+    "views": {"_arrays", "_products", "_threads", "model", "rows"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
-        "_processor",
+        "_processor", "_warnings",
     },
     "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "sampler", "model", "backends", "coding", "rows", "draws", "_threads", "_arrays",
-        "_loaded",
+        "learn", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
+        "_arrays", "_loaded", "_warnings",
     },
     "learn": {
-        "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
-        "_compile", "_files", "dbdl",  # for its version
+        "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
+        "_compile", "_files", "_products", "dbdl",  # for its version
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
-        "_compile",
+        "_compile", "_warnings",
     },
     "registry": {"estimators", "rivals", "coding"},
     "experiments": {
         "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
         "dbdl",  # for its version
     },
-    "plotting": {"sampler", "estimators", "experiments", "_files"},
+    "plotting": {"sampler", "estimators", "experiments", "_files", "_arrays"},
     "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
-    "datasets": {"features", "_files", "_columns", "_arrow"},
-    "report": {"plotting", "experiments", "estimators", "learn", "model", "_files", "dbdl"},
+    "datasets": {"_warnings", "features", "_files", "_columns", "_arrow"},
+    "report": {
+        "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",
+        "dbdl",
+    },
     "_files": set(),
-    "_columns": {"_files"},
+    "_columns": {"_warnings", "_files"},
     "_arrow": {"_files", "_columns"},
     "persistence": {"model", "_files", "_columns", "_archives", "dbdl"},  # dbdl: for its version
 }  # fmt: skip

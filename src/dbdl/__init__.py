@@ -2,6 +2,7 @@
 
 `DBDLClassifier` and `BetaProcessDictionary` are scikit-learn estimators. `ModelSettings` holds the
 settings of their model. `methods` lists every method. `open_rows` opens files larger than memory.
+`dbdl.coding` has the coders, and `dbdl.views` the maps through which chains see the rows.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ for tables that are read at once (`dbdl.datasets.load`) and in parts (`dbdl.open
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._files import DataError
+from dbdl._warnings import warn_caller
 
 #: Fewer rows than these may count up by chance: of 64 columns with values up to 16, one in four
 #: tables of three rows has such a column, and one in a thousand of five.
@@ -176,7 +176,7 @@ def choose_features(table: Table, label: int | None) -> list[int]:
             notes.setdefault(note, []).append(repr(name))
     for (done, why), names in notes.items():
         text = f"{table.path}: {done} column{'s' * (len(names) > 1)} {some(names)}: {why}"
-        warnings.warn(text, UserWarning, stacklevel=2)
+        warn_caller(text)
     features = [j for j in data if looks[j] not in LEFT_OUT]
     if not features:
         raise DataError(

@@ -32,7 +32,7 @@ from dbdl.model.trust import RecordError
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
 TRUSTED_ROOMS = tuple(
     f"dbdl.{room}."
-    for room in ("coding", "estimators", "features", "learn", "model", "rivals", "sampler")
+    for room in ("coding", "estimators", "features", "learn", "model", "rivals", "sampler", "views")
 )
 KIND = {"marker": "dbdl model", "format": 1}
 #: Packages whose versions a file records, besides dbdl and Python.

@@ -89,6 +89,7 @@ from numba.core import event
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 from dbdl.coding import FAMILIES, Forward, Orthogonal
 from dbdl.learn.kernels import compile_kernels
+from dbdl.views import VIEWS
 
 PAPER = ModelSettings(scan="paper", strengths_counted="all", noise_per_class=True)
 SETTINGS = [
@@ -96,6 +97,7 @@ SETTINGS = [
     {"coder": Forward(3), "n_jobs": 2},
     {"model": PAPER, "classifier": "gibbs"},
     {"classifier": "recoded", "normalize": False},
+    *({"views": name + " + constant", "coder": Forward(3)} for name in VIEWS),
     *({"coder": name} for name in FAMILIES),
     {"classifier": "joint", "coder": Orthogonal(4, path_average=True)},
 ]

@@ -165,7 +165,7 @@ def test_pointing_at_confusions_dots_and_sweeps_shows_values(open_page):
     assert re.fullmatch(r"\d: \d+\.\d %", page.locator("#tip").inner_text())
     chart = page.locator("[data-chart='0']")
     chart.locator("svg").hover(position={"x": 65, "y": 50})
-    assert re.match(r"sweep 0: 150; 150", chart.locator(".readout").inner_text())
+    assert re.match(r"sweep 0: 135; 135", chart.locator(".readout").inner_text())
 
 
 def test_the_arrow_keys_read_the_heat_map(open_page):

@@ -182,7 +182,7 @@ def test_every_family_can_be_asked_for_by_name(family):
     X = rng.standard_normal((2, 6))[y] + 0.2 * rng.standard_normal((40, 6))
     quick = {"n_sweeps": 2, "n_chains": 1, "random_state": 0}
     model = DBDLClassifier(coder=family.name, **quick).fit(X, y)
-    assert isinstance(model.coder_, family) and model.score(X, y) > 0.8
+    assert isinstance(model.chains_[0].coder, family) and model.score(X, y) > 0.8
     assert {type(coder) for coder in model.held_out_.coders} == {family}
     alone = model.decision_function(X[:1])
     assert alone.tobytes() == model.decision_function(X)[:1].tobytes()
@@ -234,7 +234,7 @@ def test_a_coder_that_is_added_to_the_table_is_enrolled(monkeypatch):
     assert codes.getnnz(axis=1).max() == 3
     y = np.arange(N_ROWS) % 2
     model = DBDLClassifier(coder="largest products", n_sweeps=1, n_chains=1, random_state=0)
-    assert isinstance(model.fit(X, y).coder_, LargestProducts)
+    assert isinstance(model.fit(X, y).chains_[0].coder, LargestProducts)
 
 
 # -------------------------------------------------------------------------------------- candidates

@@ -357,7 +357,7 @@ def test_an_image_smaller_than_a_patch_is_named(tmp_path):
 
 
 def test_unknown_names_and_endings_say_what_there_is(tmp_path):
-    with pytest.raises(DataNotFoundError, match=r"digits, yaleb, ar, caltech101"):
+    with pytest.raises(DataNotFoundError, match=r"digits, wine, iris, breast_cancer, yaleb, ar"):
         load(tmp_path / "absent.csv")
     with pytest.raises(DataError, match=r"cannot read \.xls; .*\.npz, \.csv"):
         load(write(tmp_path / "my.xls", "x"))

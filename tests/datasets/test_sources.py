@@ -38,6 +38,18 @@ def test_digits_are_always_there():
         load("digits", features="random faces")
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "n_classes"),
+    [("wine", (178, 13), 3), ("iris", (150, 4), 3), ("breast_cancer", (569, 30), 2)],
+)
+def test_tables_of_scikit_learn_are_always_there(name, shape, n_classes):
+    found = load(name)
+    assert found.X.shape == shape and list(found.classes) == list(range(n_classes))
+    assert found.feature_kind == "measurements" and found.image_shape is None
+    with pytest.raises(DataError, match="no features 'pixels'"):
+        load(name, features="pixels")
+
+
 def test_a_record_cannot_be_changed_by_accident():
     with pytest.raises(dataclasses.FrozenInstanceError):
         load().name = "other"

@@ -56,10 +56,16 @@ def test_every_class_with_one_sample_is_nearest_atom():
     assert model.held_out_ is None
 
 
-def test_zero_rows_are_harmless_and_score_zero():
+@pytest.mark.parametrize("views", ["auto", "plain"])
+def test_zero_rows_are_harmless(views):
     rows = np.vstack([X, np.zeros((3, 12))])
-    model = fit(rows, np.concatenate([Y, [0, 1, 2]]))
+    model = fit(rows, np.concatenate([Y, [0, 1, 2]]), n_chains=8, views=views)
     assert np.isfinite(model.atoms_).all() and model.score(X_NEW, Y_NEW) > 0.8
+    assert np.isfinite(model.predict_proba(np.zeros((1, 12)))).all()
+
+
+def test_zero_rows_score_zero_in_the_plain_view():
+    model = fit(views="plain")
     assert model.transform(np.zeros((1, 12))).nnz == 0
     np.testing.assert_allclose(model.predict_proba(np.zeros((1, 12))), 1 / 3)
 
@@ -89,14 +95,16 @@ def test_a_single_constant_feature_cannot_separate_but_does_not_fail():
 def test_more_nonzeros_than_features_are_clipped_with_a_warning():
     with pytest.warns(UserWarning, match="n_nonzero=50 is more than the 12 features"):
         model = fit(n_nonzero=50)
-    assert model.coder_.n_nonzero == 12 and model.score(X_NEW, Y_NEW) > 0.5
+    assert {chain.coder.n_nonzero for chain in model.chains_} == {12}
+    assert model.score(X_NEW, Y_NEW) > 0.5
 
 
 @pytest.mark.parametrize("exponent", [-600, -100, 100, 600])
 def test_scale_does_not_matter(exponent):
     scale = 2.0**exponent  # a power of two, so that the same rows come out of the scaling
     np.testing.assert_array_equal(
-        fit(X * scale).decision_function(X_NEW * scale), fit().decision_function(X_NEW)
+        fit(X * scale, n_chains=8).decision_function(X_NEW * scale),
+        fit(n_chains=8).decision_function(X_NEW),
     )
 
 
@@ -138,6 +146,8 @@ def test_the_input_is_not_changed():
     [
         ({"n_sweeps": 0}, "n_sweeps"),
         ({"n_chains": 0}, "n_chains"),
+        ({"n_chains": "auto"}, "n_chains"),
+        ({"views": 3}, "views"),
         ({"n_nonzero": 0}, "n_nonzero"),
         ({"n_nonzero": "all"}, "n_nonzero"),
         ({"model": ModelSettings(initial_ratio=0)}, "initial_ratio"),

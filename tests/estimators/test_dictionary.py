@@ -10,7 +10,9 @@ from sklearn.base import clone
 from dbdl import BetaProcessDictionary
 
 X, _ = make_cones(n_rows=40)
-UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
+LENGTH = np.linalg.norm(X, axis=1, keepdims=True)
+UNIT = X / LENGTH
+MEAN_LENGTH = np.sqrt((LENGTH**2).mean())
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +21,15 @@ def model():
 
 
 def test_rows_come_back_from_their_codes(model):
-    rows = model.inverse_transform(model.transform(X))
+    """In the mean size of the training rows: a row of unit norm does not know its own."""
+    rows = model.inverse_transform(model.transform(X)) / MEAN_LENGTH
     assert ((rows - UNIT) ** 2).sum(axis=1).mean() < 0.02
+
+
+def test_rows_as_they_are_come_back_in_their_own_size():
+    model = BetaProcessDictionary(n_sweeps=10, normalize=False, n_nonzero=6, random_state=0).fit(X)
+    rows = model.inverse_transform(model.transform(X))
+    assert ((rows - X) ** 2).sum() < 0.02 * (X**2).sum()
 
 
 def test_atoms_have_unit_norm_and_a_probability_each(model):
@@ -37,7 +46,8 @@ def test_more_nonzeros_explain_more(model):
     errors = []
     for n in (1, 2, 5):
         fitted = clone(model).set_params(n_nonzero=n).fit(X)
-        errors.append(((fitted.inverse_transform(fitted.transform(X)) - UNIT) ** 2).sum())
+        rows = fitted.inverse_transform(fitted.transform(X)) / MEAN_LENGTH
+        errors.append(((rows - UNIT) ** 2).sum())
     assert errors[0] > errors[1] > errors[2]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cones import make_cones
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 import dbdl.sampler.run
 from dbdl import BetaProcessDictionary, DBDLClassifier
@@ -64,6 +65,7 @@ def learn(model, rows):
 
 MODELS = {
     "classifier": make,
+    "own view": lambda **settings: make(views=["plain", StandardScaler()], **settings),
     "recoded": lambda **settings: make(classifier="recoded", **settings),
     "forgetful": lambda **settings: make(forgetting=0.5, n_initial_atoms=15, **settings),
     "dictionary": lambda **settings: BetaProcessDictionary(n_sweeps=4, random_state=0, **settings),
@@ -87,7 +89,6 @@ def test_an_interrupted_batch_leaves_the_model_as_it_was(
 
 
 def test_a_batch_with_new_classes_is_undone_too(interrupt, monkeypatch):
-    """The rows of new classes are scored by pilot chains, which an interrupt may hit as well."""
     model = make().partial_fit(X[Y < 2], Y[Y < 2])
     before = bits(vars(model))
     interrupt(2)
@@ -98,6 +99,22 @@ def test_a_batch_with_new_classes_is_undone_too(interrupt, monkeypatch):
     model.partial_fit(X[Y >= 2], Y[Y >= 2])
     same = make().partial_fit(X[Y < 2], Y[Y < 2]).partial_fit(X[Y >= 2], Y[Y >= 2])
     assert bits(vars(model)) == bits(vars(same))
+
+
+@pytest.mark.parametrize("rows", [SECOND, Y >= 2], ids=["known classes", "new classes"])
+def test_a_batch_interrupted_while_its_rows_are_scored_is_undone_too(rows, monkeypatch):
+    first = Y < 2
+    model, same = (make().partial_fit(X[first], Y[first]) for _ in range(2))
+    before = bits(vars(model))
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("dbdl.learn.online.encode_each", fail)
+        learn(model, rows)
+    assert bits(vars(model)) == before
+    assert bits(vars(learn(model, rows))) == bits(vars(learn(same, rows)))
 
 
 @pytest.mark.parametrize("name", MODELS)

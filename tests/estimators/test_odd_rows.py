@@ -20,6 +20,8 @@ ROWS = {
     "denormal": RANDOM.normal(size=(12, 4)) * 1e-310,
     "all scales": RANDOM.normal(size=(12, 4)) * 10.0 ** np.linspace(-300, 300, 12)[:, np.newaxis],
     "scales of columns": RANDOM.normal(size=(12, 4)) * 10.0 ** np.array([-150, 0, 100, 150]),
+    "largest": RANDOM.uniform(0.5, 1, size=(12, 4)) * np.finfo(np.float64).max,
+    "largest in float32": RANDOM.uniform(0.5, 1, size=(12, 4)) * np.finfo(np.float32).max,
 }
 LABELS = np.arange(12) % 2
 rows = pytest.mark.parametrize("X", ROWS.values(), ids=ROWS)
@@ -29,7 +31,8 @@ OURS = [
     method
     for method in dbdl.methods().values()
     if method.make.__module__.startswith("dbdl.rivals")
-    and method.make.__name__ not in ("LLCClassifier", "DPLClassifier")  # whose atoms have any norm
+    # those whose atoms have any norm
+    and method.make.__name__ not in ("LLCClassifier", "DPLClassifier", "LRSDLClassifier")
 ]
 
 
@@ -46,6 +49,17 @@ def assert_unit_norm(atoms):
     np.testing.assert_allclose(norm, 1, rtol=16 * np.finfo(atoms.dtype).eps)
 
 
+def assert_whole(model, X):
+    """Atoms have unit norm in the views of their chains, and everything is finite."""
+    for chain in model.chains_:
+        assert_unit_norm(chain.atoms)
+    assert model.atoms_.shape == (model.n_atoms_, X.shape[1])
+    assert model.label_atoms_.shape[0] == model.selection_probability_.shape[1] == model.n_atoms_
+    assert np.isfinite(model.atoms_).all() and np.isfinite(model.label_atoms_).all()
+    assert np.isfinite(model.inverse_transform(model.transform(X))).all()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
 def in_range(X, dtype):
     with np.errstate(over="ignore", under="ignore"):
         narrow = X.astype(dtype)
@@ -59,25 +73,34 @@ def in_range(X, dtype):
 @pytest.mark.parametrize("n_sweeps", [1, 5])
 def test_every_published_atom_has_unit_norm(X, dtype, n_sweeps):
     X = in_range(X, dtype)
-    model = DBDLClassifier(n_sweeps=n_sweeps, n_chains=2, random_state=0).fit(X, LABELS)
-    for atoms in (model.atoms_, model.components_, *(chain.atoms for chain in model.chains_)):
-        assert_unit_norm(atoms)
-    assert model.label_atoms_.shape[0] == model.selection_probability_.shape[1] == model.n_atoms_
+    model = DBDLClassifier(n_sweeps=n_sweeps, n_chains=8, random_state=0)
+    assert_whole(model.fit(X, LABELS), X)
+    assert_unit_norm(model.set_params(views="plain", n_chains=2).fit(X, LABELS).atoms_)
     assert_unit_norm(BetaProcessDictionary(n_sweeps=n_sweeps, random_state=0).fit(X).atoms_)
+
+
+@rows
+@dtypes
+@pytest.mark.parametrize("view", ["centred", "standardised", "whitened", "scaled and whitened"])
+def test_views_without_a_constant_coordinate_are_whole_too(X, dtype, view):
+    X = in_range(X, dtype)
+    for name in (view, f"unit {view}"):
+        model = DBDLClassifier(n_sweeps=2, n_chains=2, views=name, random_state=0)
+        assert_whole(model.fit(X, LABELS), X)
 
 
 @rows
 @pytest.mark.parametrize("classifier", ["gibbs", "joint", "recoded"])
 def test_atoms_have_unit_norm_with_every_kind_of_label_atoms(X, classifier):
-    model = DBDLClassifier(n_sweeps=2, n_chains=1, classifier=classifier, random_state=0)
-    assert_unit_norm(model.fit(X, LABELS).atoms_)
+    model = DBDLClassifier(n_sweeps=2, n_chains=2, classifier=classifier, random_state=0)
+    assert_whole(model.fit(X, LABELS), X)
 
 
 @rows
 def test_atoms_have_unit_norm_after_every_batch(X):
-    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0)
+    model = DBDLClassifier(n_sweeps=2, n_chains=2, random_state=0)
     for _ in range(3):
-        assert_unit_norm(model.partial_fit(X, LABELS).atoms_)
+        assert_whole(model.partial_fit(X, LABELS), X)
 
 
 @rows
@@ -91,8 +114,10 @@ def test_atoms_of_rivals_have_unit_norm(X, method):
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e307])
 def test_a_row_is_coded_alike_on_every_scale(scale):
+    """A plain view knows no sizes: not even those of new rows."""
     X = np.random.default_rng(0).normal(size=(20, 4))
-    model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0).fit(X, np.arange(20) % 2)
+    model = DBDLClassifier(n_sweeps=2, n_chains=1, views="plain", random_state=0)
+    model.fit(X, np.arange(20) % 2)
     power = 2.0 ** np.floor(np.log2(scale))
     expected, found = model.transform(X), model.transform(X * power)
     assert (found.getnnz(axis=1) > 0).all()
@@ -101,6 +126,19 @@ def test_a_row_is_coded_alike_on_every_scale(scale):
     else:  # such numbers have lost digits: another atom may be chosen, the row is still explained
         unit = X / np.linalg.norm(X, axis=1, keepdims=True)
         assert (np.linalg.norm(unit - found @ model.atoms_, axis=1) < 0.9).all()
+
+
+@dtypes
+@pytest.mark.parametrize("exponent", [-1060, -140, -20, 20, 120, 1000])
+def test_new_rows_of_any_scale_are_coded_by_every_view(dtype, exponent):
+    X = np.random.default_rng(0).normal(size=(20, 4)).astype(dtype)
+    model = DBDLClassifier(n_sweeps=2, n_chains=8, random_state=0).fit(X, np.arange(20) % 2)
+    with np.errstate(over="ignore", under="ignore"):
+        rows = np.ldexp(X, exponent)
+    if not np.isfinite(rows).all():
+        pytest.skip("float32 cannot hold these rows")
+    assert np.isfinite(model.decision_function(rows)).all()
+    assert np.isfinite(model.inverse_transform(model.transform(rows))).all()
 
 
 def test_small_rows_keep_their_scale_where_rows_are_not_normalised():

@@ -39,12 +39,20 @@ def rows():
 
 
 @every_backend
-@pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
-def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classifier):
+@pytest.mark.parametrize(
+    ("classifier", "view"),
+    [
+        ("ridge", "auto"),
+        ("recoded", "unit standardised + constant"),
+        ("gibbs", "plain"),
+        ("joint", "plain + constant"),
+    ],
+)
+def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classifier, view):
     X, y = rows
-    expected = DBDLClassifier(classifier=classifier, **FIT).fit(X, y)
+    expected = DBDLClassifier(classifier=classifier, views=view, **FIT).fit(X, y)
     on(backend)
-    found = DBDLClassifier(classifier=classifier, **FIT).fit(X, y)
+    found = DBDLClassifier(classifier=classifier, views=view, **FIT).fit(X, y)
     assert found.atoms_.shape == expected.atoms_.shape
     np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
     np.testing.assert_allclose(

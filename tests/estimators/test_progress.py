@@ -1,4 +1,4 @@
-"""Callbacks and verbose output report every sweep of every chain, including pilot chains."""
+"""Callbacks and verbose output report every sweep of every chain, and no other chain is run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from cones import make_cones
 
+import dbdl.learn.members
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.coding import Forward
+from dbdl.views import AUTOMATIC
 
 QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
-N_PILOTS = 10  # two for each of five folds
 
 
 class Watch:
@@ -61,65 +62,70 @@ def events(n_sweeps):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_callbacks_see_every_sweep_of_chains_and_pilot_chains(n_jobs):
+def test_callbacks_see_every_sweep_of_every_chain(n_jobs):
     model = DBDLClassifier(n_nonzero=3, n_jobs=n_jobs, **QUICK)
     watch = watched(model)
-    assert watch.names() == {"pilot chain": N_PILOTS, "chain": 2}
+    assert watch.names() == {"chain": 2}
     assert all(told == events(6) for told in watch.chains.values())
-    assert watch.n_subtasks == [N_PILOTS + 2] * 2  # all of them were counted at the start
+    assert watch.n_subtasks == [2] * 2  # all of them were counted at the start
     assert watch.ended[-1] == "fit"
     for name in ("n_atoms", "log_joint", "noise_precision"):
-        told = [[record[name] for record in watch.records[N_PILOTS + c]] for c in range(2)]
+        told = [[record[name] for record in watch.records[c]] for c in range(2)]
         np.testing.assert_array_equal(told, getattr(model.trace_, name))
 
 
 @pytest.mark.parametrize(
-    ("settings", "n_pilots"),
+    "settings",
     [
-        ({"coder": Forward(3)}, N_PILOTS),  # for the temperature
-        ({"coder": Forward(3), "calibrate": False}, 0),
-        ({"coder": "forward", "calibrate": False}, N_PILOTS),
-        ({"classifier": "joint", "n_sweeps": 2}, 3 * N_PILOTS),  # three weights of the labels
-        ({"classifier": "joint", "label_weight": 0.1, "n_sweeps": 2}, N_PILOTS),
-        ({"n_chains": 1}, N_PILOTS // 2),
+        {"coder": Forward(3)},
+        {"coder": Forward(3), "calibrate": False},
+        {"coder": "forward", "calibrate": False},
+        {"classifier": "joint", "n_sweeps": 2},
+        {"classifier": "recoded", "n_sweeps": 2},
+        {"n_chains": 1},
+        {"n_chains": None, "n_sweeps": 1, "coder": Forward(3)},
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, dict) else str(value),
+    ids=" ".join,
 )
-def test_as_many_pilot_chains_are_announced_as_are_run(settings, n_pilots):
+def test_as_many_chains_are_announced_as_are_run_and_none_is_thrown_away(settings, monkeypatch):
+    learned = []
+    learn = dbdl.learn.members.learn_chain
+    monkeypatch.setattr(
+        "dbdl.learn.members.learn_chain", lambda *given: (learned.append(1), learn(*given))[1]
+    )
     model = DBDLClassifier(**{**QUICK, **settings})
     watch = watched(model)
-    expected = {"pilot chain": n_pilots, "chain": model.n_chains}
-    assert watch.names() == {name: n for name, n in expected.items() if n}
-    assert watch.n_subtasks[0] == n_pilots + model.n_chains
+    n_chains = model.n_chains or 3 * len(AUTOMATIC)
+    assert watch.names() == {"chain": n_chains} and watch.n_subtasks[0] == n_chains
+    assert len(learned) == len(model.chains_) == n_chains
     assert all(told == events(model.n_sweeps) for told in watch.chains.values())
 
 
-def test_classes_of_one_row_each_have_no_pilot_chains():
+def test_chains_of_every_size_are_announced_and_told():
+    model = DBDLClassifier(n_initial_atoms="auto", coder=Forward(3), **QUICK)
+    watch = watched(model, rows=make_cones(n_rows=40))
+    n_sizes = len(model.size_curve_.accuracy)
+    assert n_sizes > 2 and watch.names() == {"chain": 2 * n_sizes}
+    assert watch.n_subtasks[0] == 2 * n_sizes
+    assert all(told == events(6) for told in watch.chains.values())
+
+
+def test_classes_of_one_row_each_are_no_exception():
     X, y = make_cones()
     assert watched(DBDLClassifier(**QUICK), rows=(X[:3], y[:3])).names() == {"chain": 2}
-
-
-def test_pilot_chains_are_no_longer_than_their_limit(monkeypatch):
-    for module in ("learn.pilots", "estimators._base"):
-        monkeypatch.setattr(f"dbdl.{module}.PILOT_SWEEPS", 2)
-    for (name, _), told in watched(DBDLClassifier(**QUICK)).chains.items():
-        assert told == events(2 if name == "pilot chain" else 6)
 
 
 def test_the_sweeps_of_every_batch_are_told():
     X, y = make_cones(n_classes=4, n_rows=30)
     model = DBDLClassifier(**QUICK)
     first = watched(model, "partial_fit", (X[y < 2], y[y < 2]))
-    assert first.names() == {"pilot chain": N_PILOTS, "chain": 2}
+    assert first.names() == {"chain": 2}
     assert all(told == events(6) for told in first.chains.values())
-    same = watched(model, "partial_fit", (X[y < 2], y[y < 2]))
-    assert same.names() == {"chain": 2}  # these rows are scored before they are learned
-    assert all(told == events(3) for told in same.chains.values())
-    new = watched(model, "partial_fit", (X, y))
-    assert new.names() == {"pilot chain": N_PILOTS, "chain": 2}
-    assert all(told == events(3) for told in new.chains.values())
-    few = watched(model, "partial_fit", (X[:5], y[:5] + 4))
-    assert few.names() == {"chain": 2}
+    # The same classes, which are scored before they are learned, new ones, and a few rows.
+    for rows in ((X[y < 2], y[y < 2]), (X, y), (X[:5], y[:5] + 4)):
+        later = watched(model, "partial_fit", rows)
+        assert later.names() == {"chain": 2}
+        assert all(told == events(3) for told in later.chains.values())
 
 
 def test_the_sweeps_of_a_dictionary_are_told():
@@ -132,7 +138,7 @@ def test_verbose_numbers_the_sweeps_of_every_chain_from_one_on(capsys, verbose):
     DBDLClassifier(n_nonzero=3, verbose=verbose, **{**QUICK, "n_sweeps": 12}).fit(*make_cones())
     lines = capsys.readouterr().out.splitlines()
     numbers = range(1, 13) if verbose == 2 else range(2, 13, 2)
-    titles = [f"pilot {n}/{N_PILOTS}" for n in range(1, N_PILOTS + 1)] + ["chain 1/2", "chain 2/2"]
+    titles = ["chain 1/2", "chain 2/2"]
     for title in titles:
         own = [line for line in lines if line.startswith(f"{title} ")]
         assert [line.split()[3] for line in own] == [f"{n}/12" for n in numbers]

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cones import make_cones
+from sklearn.preprocessing import StandardScaler
 
 import dbdl.sampler.run
 from benchmarks.kill import bits_of, run_killed, undisturbed
@@ -26,13 +27,12 @@ from dbdl import (
 from dbdl._files import UNFINISHED
 from dbdl.coding import Forward, Orthogonal, PosteriorMean
 from dbdl.learn.journal import CheckpointFolder
+from dbdl.views import View
 
 X, Y = make_cones()
 SETTINGS = {"n_sweeps": 7, "n_chains": 2, "random_state": 0}
-#: Of the default fit: two pilot chains for each of five folds.
-N_PILOTS = 10
-#: Leaves nothing to pilot chains.
-NO_PILOTS = {"coder": Forward(3), "calibrate": False}
+#: Leaves nothing to choose, so that chains learn from all rows.
+ALL_ROWS = {"coder": Forward(3), "calibrate": False}
 
 
 def make(**settings):
@@ -100,9 +100,8 @@ def test_keeping_checkpoints_does_not_change_the_result(folder, expected):
     assert names_of(folder) == ["chain-000.npz", "chain-001.npz", "fit.npz"]
 
 
-# Files are written for: the fit, ten pilot chains, the choice, and two chains; for each pilot chain
-# and each chain after sweeps 2, 4 and 6 and at the end.
-@pytest.mark.parametrize("n_files", [0, 1, 2, 5, 18, 39, 40, *range(41, 50)])
+# Files are written for the fit, and for each of two chains after sweeps 2, 4 and 6 and at the end.
+@pytest.mark.parametrize("n_files", range(9))
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_fit_stopped_anywhere_ends_with_the_same_bits(
     folder, expected, stop_after, monkeypatch, n_files, n_jobs
@@ -126,17 +125,17 @@ def test_a_fit_stopped_anywhere_ends_with_the_same_bits(
         {"coder": Forward(3)},
         {"coder": [Orthogonal(2), "lasso"]},
         {"coder": PosteriorMean(3, n_sweeps=5), "classifier": "recoded"},
-        NO_PILOTS,
+        ALL_ROWS,
+        {"views": "plain"},
+        {"views": ["scaled and whitened", View(centred=True, power=0.3)]},
+        {"normalize": False},
+        {"n_initial_atoms": "auto"},
     ],
     ids=lambda settings: str(next(iter(settings.values()))),
 )
-@pytest.mark.parametrize("n_files", [6, 46])  # in a pilot chain, and in a chain
+@pytest.mark.parametrize("n_files", [3, 8])  # in the first chain, and in the second
 def test_every_kind_of_fit_is_resumed(folder, stop_after, monkeypatch, settings, n_files):
     expected = bits_of(make(**settings).fit(X, Y))
-    if settings is NO_PILOTS:
-        n_files = min(n_files, 8)
-    elif settings.get("classifier") == "joint" and n_files > 6:
-        n_files += 4 * 2 * N_PILOTS  # for three weights of the labels
     stop_after(n_files)
     with pytest.raises(Stopped):
         make(checkpoint=folder, checkpoint_every=2, **settings).fit(X, Y)
@@ -147,7 +146,7 @@ def test_every_kind_of_fit_is_resumed(folder, stop_after, monkeypatch, settings,
 def test_single_precision_and_two_classes_are_resumed(folder, stop_after, monkeypatch):
     rows, labels = X[Y < 2].astype(np.float32), np.array(["no", "yes"])[Y[Y < 2]]
     expected = make().fit(rows, labels)
-    stop_after(44)
+    stop_after(7)
     with pytest.raises(Stopped):
         make(checkpoint=folder, checkpoint_every=2).fit(rows, labels)
     monkeypatch.undo()
@@ -167,9 +166,9 @@ def test_classes_of_one_row_each_are_resumed(folder):
 def test_nothing_is_learned_again_after_the_end(folder, expected, count_sweeps):
     sweeps = count_sweeps()
     make(checkpoint=folder).fit(X, Y)
-    assert len(sweeps) == (N_PILOTS + 2) * 7
+    assert len(sweeps) == 2 * 7
     again = make(checkpoint=folder, n_jobs=2).fit(X, Y)
-    assert bits_of(again) == expected and len(sweeps) == (N_PILOTS + 2) * 7
+    assert bits_of(again) == expected and len(sweeps) == 2 * 7
     np.testing.assert_array_equal(again.predict(X), make(checkpoint=folder).fit(X, Y).predict(X))
 
 
@@ -177,11 +176,11 @@ def test_nothing_is_learned_again_after_the_end(folder, expected, count_sweeps):
     ("n_files", "n_kept"),
     [
         (1, 0),  # the fit
-        (2, 2),  # two sweeps of the first pilot chain
-        (6, 7 + 2),  # all of it, and two sweeps of the second
-        (1 + 4 * N_PILOTS, 7 * N_PILOTS),  # all pilot chains: what they choose is asked again
-        (2 + 4 * N_PILOTS, 7 * N_PILOTS),  # the choice
-        (7 + 4 * N_PILOTS, 7 * N_PILOTS + 7 + 2),  # the first chain, and two sweeps of the second
+        (2, 2),  # two sweeps of the first chain
+        (4, 6),  # all but the last
+        (5, 7),  # all of it
+        (6, 7 + 2),  # and two sweeps of the second
+        (8, 7 + 6),  # all but its last
     ],
 )
 def test_only_sweeps_that_are_not_kept_are_done_again(
@@ -191,11 +190,9 @@ def test_only_sweeps_that_are_not_kept_are_done_again(
     with pytest.raises(Stopped):
         make(checkpoint=folder, checkpoint_every=2).fit(X, Y)
     monkeypatch.undo()
-    has_pilots = any(name.startswith("pilot") for name in names_of(folder))
-    assert has_pilots == (1 < n_files < 2 + 4 * N_PILOTS)  # none once the choice is made
     sweeps = count_sweeps()
     assert bits_of(make(checkpoint=folder).fit(X, Y)) == expected
-    assert len(sweeps) == 7 * (N_PILOTS + 2) - n_kept
+    assert len(sweeps) == 7 * 2 - n_kept
     assert names_of(folder) == ["chain-000.npz", "chain-001.npz", "fit.npz"]
 
 
@@ -204,7 +201,7 @@ def test_without_a_seed_that_of_the_first_fit_is_taken(folder, stop_after, monke
     with pytest.raises(Stopped):
         make(checkpoint=folder, checkpoint_every=2, random_state=None).fit(X, Y)
     monkeypatch.undo()
-    seed = CheckpointFolder(folder).read_fit()[0].seed
+    seed = CheckpointFolder(folder).read_fit().seed
     first = make(checkpoint=folder, random_state=None).fit(X, Y)
     second = make(checkpoint=folder, random_state=np.random.RandomState(5)).fit(X, Y)
     assert bits_of(first) == bits_of(second)
@@ -213,9 +210,9 @@ def test_without_a_seed_that_of_the_first_fit_is_taken(folder, stop_after, monke
 
 
 def test_sweeps_already_done_are_told_to_those_who_watch(folder, capsys):
-    for n_pilots in (5, 0):  # once the choice is known nothing is left to pilot chains
+    for _ in range(2):
         make(checkpoint=folder, n_chains=1, verbose=2).fit(X, Y)
-        assert capsys.readouterr().out.count("\n") == (n_pilots + 1) * SETTINGS["n_sweeps"]
+        assert capsys.readouterr().out.count("\n") == SETTINGS["n_sweeps"]
 
 
 def test_the_unsupervised_dictionary_is_resumed(folder, stop_after, monkeypatch):
@@ -265,7 +262,9 @@ def kept(folder, finished):
             {"model__noise_precision": 1e5, "model__scan": "paper"},
             "model__noise_precision .*; model__scan was 'collapsed'",
         ),
-        ({"coder": Forward(3)}, r"coder was 'auto' and is \['forward', .*3"),
+        ({"coder": Forward(3)}, r"coder was 'auto' and is \['Forward', .*3"),
+        ({"views": "plain"}, "views was 'auto' and is 'plain'"),
+        ({"views": View(centred=True)}, r"views was 'auto' and is \['View', .*centred"),
         ({"calibrate": False}, "calibrate was True and is False"),
         ({"n_sweeps": 9}, "n_sweeps was 7 and is 9"),
         ({"n_sweeps": 5, "warm_start": True}, "n_sweeps was 7 and is 5"),
@@ -363,11 +362,9 @@ def test_what_killed_processes_left_half_written_is_no_hindrance(folder, expecte
 # ------------------------------------------------------------------------------------ a full disk
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"), [({}, "pilot-000"), (NO_PILOTS, "chain-000")], ids=["pilot", "chain"]
-)
-def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(folder, monkeypatch, settings, name):
-    written, fsync = [], os.fsync
+@pytest.mark.parametrize("settings", [{}, ALL_ROWS], ids=["rows left out", "all rows"])
+def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(folder, monkeypatch, settings):
+    written, fsync, name = [], os.fsync, "chain-000"
 
     def fill(handle):
         written.append(handle)
@@ -415,7 +412,7 @@ def test_a_real_limit_on_files_is_a_clear_error_and_the_fit_is_resumed_without_i
         text=True,
         timeout=600,
     )
-    assert "pilot-000.npz: File too large (2 sweeps done; no checkpoint of this chain was" in (
+    assert "chain-000.npz: File too large (2 sweeps done; no checkpoint of this chain was" in (
         result.stdout
     ), result.stderr
     assert [file.name for file in folder.iterdir()] == ["fit.npz"]
@@ -434,31 +431,40 @@ def test_a_process_killed_again_and_again_ends_with_the_same_bits(folder):
 # ------------------------------------------------------------------------------------- warm start
 
 
-def test_more_sweeps_are_resumed_from_the_last_states(count_sweeps, monkeypatch):
-    for module in ("learn.pilots", "estimators._base"):  # no longer than those of the first fit
-        monkeypatch.setattr(f"dbdl.{module}.PILOT_SWEEPS", 3)
-    expected = bits_of(make().fit(X, Y))
+def test_more_sweeps_are_resumed_from_the_last_states(count_sweeps, expected):
     model = make(n_sweeps=3, warm_start=True).fit(X, Y)
     assert bits_of(model) == bits_of(make(n_sweeps=3).fit(X, Y))
     sweeps = count_sweeps()
     assert bits_of(model.set_params(n_sweeps=5).fit(X, Y)) != expected
-    assert len(sweeps) == 2 * 2  # two sweeps of two chains; the choice stands
+    assert len(sweeps) == 2 * 2  # two sweeps of two chains
     assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
     assert len(sweeps) == 4 * 2
     assert bits_of(model.fit(X, Y)) == expected and len(sweeps) == 4 * 2
 
 
 @pytest.mark.parametrize("n_sweeps", [1, 2])
-def test_a_choice_that_hangs_on_the_number_of_sweeps_is_made_again(expected, n_sweeps):
+def test_choices_are_made_again_after_more_sweeps(expected, n_sweeps):
     model = make(n_sweeps=n_sweeps, warm_start=True).fit(X, Y)
     assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
 
 
-def test_joint_chains_with_a_weight_of_labels_are_resumed_in_a_folder(folder):
-    joint = {"classifier": "joint", "label_weight": 0.1}
+@pytest.mark.parametrize("label_weight", [0.1, "auto"])
+def test_joint_chains_with_a_weight_of_labels_are_resumed_in_a_folder(folder, label_weight):
+    joint = {"classifier": "joint", "label_weight": label_weight}
     make(n_sweeps=3, warm_start=True, checkpoint=folder, **joint).fit(X, Y)
     found = make(warm_start=True, checkpoint=folder, **joint).fit(X, Y)
     assert bits_of(found) == bits_of(make(**joint).fit(X, Y))
+
+
+def test_chains_of_every_size_are_resumed(count_sweeps):
+    expected = make(n_initial_atoms="auto").fit(X, Y)
+    model = make(n_initial_atoms="auto", n_sweeps=4, warm_start=True).fit(X, Y)
+    sweeps = count_sweeps()
+    model.set_params(n_sweeps=7).fit(X, Y)
+    assert bits_of(model) == bits_of(expected)
+    n_sizes = len(model.size_curve_.accuracy)
+    assert n_sizes > 1 and len(sweeps) == n_sizes * 2 * 3
+    np.testing.assert_array_equal(model.size_curve_.accuracy, expected.size_curve_.accuracy)
 
 
 @pytest.mark.parametrize("kind", ["recoded", "gibbs", "joint"])
@@ -519,8 +525,7 @@ def test_a_warm_start_is_resumed_in_a_folder_and_after_a_stop(
     folder, expected, stop_after, monkeypatch
 ):
     make(n_sweeps=4, warm_start=True, checkpoint=folder).fit(X, Y)
-    # The fit says seven sweeps, pilot chains choose again, the first chain has a checkpoint.
-    stop_after(1 + 7 * N_PILOTS + 2)
+    stop_after(3)  # the fit says seven sweeps, and the first chain has done six
     with pytest.raises(Stopped):
         make(warm_start=True, checkpoint=folder, checkpoint_every=1).fit(X, Y)
     monkeypatch.undo()
@@ -546,6 +551,16 @@ def test_a_model_that_was_saved_is_resumed(tmp_path, expected, how):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert bits_of(again.fit(X, Y)) == expected
+
+
+@pytest.mark.parametrize("settings", [{"warm_start": True}, {"checkpoint": "kept"}], ids=str)
+def test_a_transformer_as_a_view_cannot_be_resumed_and_nothing_is_written(
+    settings, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"StandardScaler\(\) cannot be resumed.*views by name"):
+        make(views=StandardScaler(), **settings).fit(X, Y)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_batch_ends_what_warm_start_remembers():

@@ -10,10 +10,13 @@ from dbdl.datasets.dataset import make_dataset
 from dbdl.experiments.rows import labelled_rows
 from dbdl.experiments.spec import load_table, table_names
 
+#: Tables that the paper does not have: each method scales rows in its own way.
+OURS = {"wine", "iris", "breast_cancer", "botswana", "coil20", "digits", "usps"}
+
 
 @pytest.mark.parametrize("name", table_names())
-def test_every_table_follows_the_paper_and_asks_for_rows_of_unit_norm(name):
-    assert load_table(name).unit_rows
+def test_tables_of_the_paper_ask_for_rows_of_unit_norm_and_ours_leave_rows_as_they_are(name):
+    assert load_table(name).unit_rows == (name not in OURS)
 
 
 def test_rows_of_unit_norm_are_the_rows_scaled():

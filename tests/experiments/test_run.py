@@ -9,14 +9,21 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from dbdl import DBDLClassifier
-from dbdl.coding import Coder, Forward
-from dbdl.experiments.measure import Part, choose_settings, measure, probability_figures
+from dbdl.coding import Coder, Forward, LassoPath
+from dbdl.experiments.measure import (
+    Part,
+    choose_settings,
+    measure,
+    most_used_coder,
+    probability_figures,
+)
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.run import cells, fit_cell, latest, read_records, record_key, run_table
@@ -54,6 +61,7 @@ method = "1-NN"
 method = "ridge"
 settings = { alpha = 0.1 }
 """
+FEW = {"n_sweeps": 2, "n_chains": 2}
 TIMES = {"fit_seconds", "query_milliseconds"}
 
 
@@ -186,6 +194,28 @@ def test_what_is_measured_of_dbdl(data):
     assert 0 <= figures["calibration_error"] < 0.5 and figures["n_atoms"] > 50
 
 
+def test_of_several_coders_the_one_with_the_largest_weight_is_named(data):
+    train, test = Part(data.X[:150], data.y[:150]), Part(data.X[150:], data.y[150:])
+    settings = {"n_sweeps": 3, "n_chains": 3, "coder": "forward", "random_state": 0}
+    model = methods()["DBDL"](**settings).fit(*train)
+    weights = (0.4, 0.25, 0.35)
+    coders = (Forward(4), Forward(2), Forward(2))
+    model.chains_ = [
+        replace(chain, weight=weight, coder=coder)
+        for chain, weight, coder in zip(model.chains_, weights, coders, strict=True)
+    ]
+    assert most_used_coder(model) == Forward(2)
+    figures = measure(methods()["DBDL"], settings, train, test)
+    assert figures["coder"] in {coder.label for coder in model.held_out_.coders}
+
+
+def test_the_atoms_of_one_chain_are_counted_where_the_number_of_chains_is_left_open(data):
+    train, test = Part(data.X[:150], data.y[:150]), Part(data.X[150:], data.y[150:])
+    given = {"n_sweeps": 2, "random_state": 0, "views": "plain", **methods()["DBDL"].fixed}
+    figures = measure(methods()["DBDL"], given, train, test)
+    assert figures["n_atoms"] == pytest.approx(0.78 * 135, rel=0.08)  # of 15 chains
+
+
 def test_log_loss_and_calibration_error_by_hand():
     probability = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
     figures = probability_figures(probability, np.array(["a", "b"]), np.array(["a", "b", "z"]))
@@ -220,21 +250,21 @@ def test_with_quick_no_method_chooses_anything(name):
 
 
 def test_with_quick_a_fit_of_dbdl_tries_one_coder(data):
-    table = Table("t", "t", "", {"c": Protocol(folds=2)}, (Entry("DBDL", {"n_sweeps": 2}),))
+    table = Table("t", "t", "", {"c": Protocol(folds=2)}, (Entry("DBDL", FEW),))
     [record] = run_table(table, data, None, n_splits=1, quick=True)
     assert record["chosen"] == {} and "coder" not in record
     first = next(cells(nothing_chosen(table), data))
-    assert first.entry.settings == {"n_sweeps": 2, "coder": Forward(10)}
-    assert json.loads(record["settings"]) == {"n_sweeps": 2, "coder": repr(Forward(10))}
+    assert first.entry.settings == {**FEW, "coder": LassoPath(14)}
+    assert json.loads(record["settings"]) == {**FEW, "coder": repr(LassoPath(14))}
     model, _ = fit_cell(first, data)  # the model of the page is that of the table
-    assert len(model.held_out_.coders) == 1 and model.coder_ == Forward(10)
+    assert len(model.held_out_.coders) == 1 and {c.coder for c in model.chains_} == {LassoPath(14)}
 
 
 def test_settings_that_a_table_gives_stay_with_quick():
     entries = (Entry("DBDL", {"n_nonzero": 7}), Entry("bagged rows"), Entry("ridge"))
     table = Table("t", "t", "", {"c": Protocol(folds=2)}, entries)
     ours, bagged, ridge = (entry.settings for entry in nothing_chosen(table).entries)
-    assert ours == {"coder": Forward(7)} and bagged == {"coder": Forward(10)} and not ridge
+    assert ours == {"coder": LassoPath(7)} and bagged == {"coder": LassoPath(14)} and not ridge
 
 
 def test_a_table_says_whether_settings_were_searched(table):
@@ -284,13 +314,13 @@ def test_a_table_of_two_splits_has_differences_without_p_values_and_says_why():
 @pytest.mark.parametrize(
     ("ours", "unlearned", "said"),
     [
-        ([98, 98], [98.5, 98.5], "adds nothing here: random training rows left as they are "
+        ([98, 98], [98.5, 98.5], "add nothing here: random training rows left as they are "
          "(DBDL unlearned) are 0.50 points more accurate"),
-        ([98, 98], [98, 98], "adds nothing here"),
-        ([98, 98.4], [98, 98], "adds 0.20 points over random training rows left as they are "
+        ([98, 98], [98, 98], "add nothing here"),
+        ([98, 98.4], [98, 98], "add 0.20 points to random training rows left as they are "
          "(DBDL unlearned), which 2 splits cannot tell from chance"),
         ([98, 99, 97, 98, 98], [97.5, 99.5, 96, 98.5, 98], "not told apart from chance"),
-        ([98, 99, 97, 98, 98], [88, 89, 87.1, 88.2, 88], "adds 9.94 points"),
+        ([98, 99, 97, 98, 98], [88, 89, 87.1, 88.2, 88], "add 9.94 points"),
     ],
 )  # fmt: skip
 def test_a_table_says_what_learning_adds_to_random_training_rows(ours, unlearned, said):
@@ -317,6 +347,25 @@ def test_every_table_of_the_package_can_be_read_and_names_known_methods():
             methods()[entry.method](**entry.settings)
             assert len(entry.accuracy) in (0, len(table.columns))
             assert set(entry.settings) <= set(methods()[entry.method]().get_params())
+
+
+def test_boosting_runs_only_in_the_tables_that_name_it():
+    small = {"digits", "wine", "iris", "breast_cancer"}
+    with_boosting = {
+        name for name in table_names() if "boosting" in {e.method for e in load_table(name).entries}
+    }
+    assert with_boosting == small
+    everything = {*methods()} - {"boosting"}
+    assert {entry.method for entry in load_table("yaleb").entries} == everything
+
+
+def test_settings_of_a_table_may_be_words_and_numbers():
+    chosen = [{"shrinkage": "auto"}, {"shrinkage": 0.1}, {"shrinkage": 0.01}]
+    records = [
+        {**r, "chosen": c} for r, c in zip(records_of(LDA=[90, 91, 92]), chosen, strict=True)
+    ]
+    table = Table("t", "t", "", {"c": Protocol(folds=3)}, (Entry("LDA"),))
+    assert summarise(table, records)[0].settings == "shrinkage 0.01, 0.1, auto"
 
 
 @pytest.mark.parametrize(

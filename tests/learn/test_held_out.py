@@ -25,7 +25,7 @@ from dbdl.model.trust import RecordError, check
 def test_a_fold_is_learned_from_or_left_out_and_every_row_is_left_out_once(n_rows, n_folds):
     class_of_row = np.random.default_rng(0).permutation(np.repeat(np.arange(len(n_rows)), n_rows))
     times = np.zeros(len(class_of_row), dtype=int)
-    for fold in stratified_folds(make_key(1), class_of_row, n_folds, most_rows=10_000):
+    for fold in stratified_folds(make_key(1), class_of_row, n_folds, wanted=n_folds):
         assert not np.isin(fold.held_out, fold.learn).any()
         both = np.sort(np.concatenate(fold))
         np.testing.assert_array_equal(both, np.arange(len(class_of_row)))
@@ -36,12 +36,20 @@ def test_a_fold_is_learned_from_or_left_out_and_every_row_is_left_out_once(n_row
     np.testing.assert_array_equal(times, ~alone)
 
 
-def test_of_many_rows_a_part_of_each_class_takes_part():
+def test_the_first_folds_are_returned_and_have_a_part_of_each_class():
     class_of_row = np.repeat([0, 1], [900, 100])
-    for fold in stratified_folds(make_key(1), class_of_row, 5, most_rows=200):
-        assert not np.isin(fold.held_out, fold.learn).any()
-        counts = np.bincount(class_of_row[np.concatenate(fold)])
-        np.testing.assert_array_equal(counts, [180, 20])
+    every = stratified_folds(make_key(1), class_of_row, 10, wanted=10)
+    some = stratified_folds(make_key(1), class_of_row, 10, wanted=3)
+    assert (len(every), len(some)) == (10, 3)
+    for one, other in zip(some, every, strict=False):
+        np.testing.assert_array_equal(one.held_out, other.held_out)
+        np.testing.assert_array_equal(np.bincount(class_of_row[one.held_out]), [90, 10])
+
+
+def test_folds_that_leave_out_nothing_are_not_made():
+    folds = stratified_folds(make_key(1), np.array([0, 0, 1, 1, 2]), 10, wanted=10)
+    assert len(folds) == 4 and all(len(fold.held_out) == 1 for fold in folds)
+    assert stratified_folds(make_key(1), np.arange(5), 10, wanted=10) == []
 
 
 # ------------------------------------------------------------------------------- what is chosen
@@ -53,7 +61,7 @@ def test_the_coder_with_the_least_loss_is_chosen():
     noise = rng.standard_normal((60, 3))
     scores = [noise, np.eye(3)[y] + 0.3 * noise, 0.3 * np.eye(3)[y] + noise]
     coders = [Forward(n) for n in (1, 2, 3)]
-    choice = choose_coder(coders, scores, y)
+    choice = choose_coder(coders, [scores], [y])
     assert choice.best == 1 and choice.coder == coders[1]
     assert choice.sharpness == choice.every_sharpness[1]
     for number, part in enumerate(scores):
@@ -62,11 +70,28 @@ def test_the_coder_with_the_least_loss_is_chosen():
         assert choice.accuracy[number] == (part.argmax(axis=1) == y).mean()
 
 
+def test_members_of_each_view_have_results_of_their_own_and_all_rows_count_for_the_whole():
+    rng = np.random.default_rng(0)
+    classes = [rng.integers(3, size=n) for n in (40, 70)]
+    views = [[rng.standard_normal((len(y), 3)) for _ in range(2)] for y in classes]
+    coders = [Forward(1), Forward(2)]
+    choice = choose_coder(coders, views, classes)
+    assert choice.n_rows == 110
+    for number, (scores, y) in enumerate(zip(views, classes, strict=True)):
+        alone = choose_coder(coders, [scores], [y])
+        np.testing.assert_array_equal(choice.view_log_loss[number], alone.log_loss)
+        np.testing.assert_array_equal(choice.view_sharpness[number], alone.every_sharpness)
+    pooled = [np.concatenate(parts) for parts in zip(*views, strict=True)]
+    whole = choose_coder(coders, [pooled], [np.concatenate(classes)])
+    np.testing.assert_array_equal(choice.log_loss, whole.log_loss)
+    np.testing.assert_array_equal(choice.accuracy, whole.accuracy)
+
+
 def test_of_equal_losses_the_first_coder_is_chosen():
     y = np.arange(30) % 3
     wrong, right = np.eye(3)[(y + 1) % 3], np.eye(3)[y]
     coders = [Forward(n) for n in (1, 2, 3, 4)]
-    assert choose_coder(coders, [wrong, right, right, right], y).best == 1
+    assert choose_coder(coders, [[wrong, right, right, right]], [y]).best == 1
 
 
 def test_the_log_loss_is_the_mean_of_minus_the_logarithm_of_the_probability():
@@ -104,11 +129,14 @@ def test_the_sharpness_of_rows_that_are_all_right_is_that_with_one_more_row_at_r
 @pytest.mark.parametrize("sharpness", [0.0, 1e-310, np.nan])
 def test_a_sharpness_without_a_temperature_is_refused(sharpness):
     scores, y = np.eye(3)[[0, 1, 2, 0]], np.array([0, 1, 2, 1])
-    choice = choose_coder([Forward(1), Forward(2)], [scores, scores], y)
+    choice = choose_coder([Forward(1), Forward(2)], [[scores, scores]], [y])
     check(HeldOutChoice, choice, "choice")
-    bad = replace(choice, every_sharpness=np.array([1.0, sharpness]))
-    with pytest.raises(RecordError, match="every_sharpness has entries"):
-        check(HeldOutChoice, bad, "choice")
+    for name, value in (
+        ("every_sharpness", np.array([1.0, sharpness])),
+        ("view_sharpness", np.array([[1.0, sharpness]])),
+    ):
+        with pytest.raises(RecordError, match=f"{name} has entries"):
+            check(HeldOutChoice, replace(choice, **{name: value}), "choice")
 
 
 def test_scores_that_overflow_are_a_clear_error():

@@ -6,26 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from dbdl.backends import NumbaBackend
 from dbdl.backends.crew import Crew
-from dbdl.coding import FAMILIES, Forward, LassoPath, PosteriorMean
+from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import (
-    CheckpointFolder,
-    Choice,
     Identity,
     block_fingerprint,
     differences,
     fingerprint,
     join_fingerprints,
 )
-from dbdl.learn.held_out import choose_coder
 from dbdl.learn.journal import Journal, open_journal
 from dbdl.learn.members import learn_members
-from dbdl.learn.pilots import Candidates, choose, pilots_of
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.statistics import SUM_ROWS
 from dbdl.sampler.checkpoint import CheckpointError, to_arrays
+from dbdl.views import VIEWS, View, make_views
 
 CODERS = [Forward(1), Forward(3)]
 
@@ -34,18 +33,22 @@ def make_problem(n_sweeps=4, n_chains=2, seed=5):
     rng = np.random.default_rng(0)
     y = np.arange(30) % 2
     X = rng.standard_normal((2, 6))[y] + 0.3 * rng.standard_normal((30, 6))
-    settings = ChainSettings(n_sweeps=n_sweeps)
-    return Problem(X, y, 2, settings, LabelSettings(), n_chains, seed)
+    settings, views = ChainSettings(n_sweeps=n_sweeps), make_views(["plain", "standardised"])
+    return Problem(X, y, 2, settings, LabelSettings(), n_chains, seed, views)
+
+
+def learn(problem, crew, journal):
+    return learn_members(problem, CODERS, crew, journal)
 
 
 class Told:
-    """Counts the sweeps that a journal passes on: (kind, number) -> records."""
+    """Counts the sweeps that a journal passes on: number of the chain -> records."""
 
     def __init__(self):
         self.records = {}
 
-    def __call__(self, kind, number, record):
-        self.records.setdefault((kind, number), []).append(record)
+    def __call__(self, number, record):
+        self.records.setdefault(number, []).append(record)
 
     def counts(self):
         return {chain: len(records) for chain, records in self.records.items()}
@@ -62,7 +65,6 @@ def open_at(path, problem, follow=None, *, warm_start=False, seed_given=True, **
         path=path,
         every=2,
         warm_start=warm_start,
-        pilot_sweeps=3,
     )
 
 
@@ -75,11 +77,15 @@ def same_bits(one, other):
     )
 
 
-class Nobody(Crew):
-    """A crew that must not work: whoever is asked to learn something has no backend."""
+class NoChains(Crew):
+    """A crew whose backends code rows and run no chain."""
 
     def map(self, work, items):
-        return [work(item, None) for item in items]
+        class Coding(NumbaBackend):
+            def place(self, X, class_of_row):
+                raise AssertionError("a chain that was saved is learned again")
+
+        return [work(item, Coding()) for item in items]
 
 
 # ---------------------------------------------------------------------------- what is told and kept
@@ -88,96 +94,73 @@ class Nobody(Crew):
 def test_a_journal_that_keeps_nothing_passes_every_sweep_on():
     told, problem = Told(), make_problem()
     journal = Journal(told)
-    choice = choose(problem, Candidates(CODERS), Crew(), journal)
-    members = learn_members(problem, choice, Crew(), journal)
-    pilots = {("pilot", n): 4 for n in range(len(pilots_of(problem)))}
-    assert told.counts() == {**pilots, ("chain", 0): 4, ("chain", 1): 4}
-    assert told.records["chain", 1] == members[1].trace.records()
-    assert journal.choice is None and journal.memory() is None
+    members = learn(problem, Crew(), journal)
+    assert told.counts() == {0: 4, 1: 4}
+    assert told.records[1] == members[1].atoms.trace.records()
+    assert journal.memory() is None
 
 
-def test_what_is_kept_is_returned_by_nobody_s_work(tmp_path):
+def test_chains_that_are_saved_are_not_learned_again(tmp_path):
     problem = make_problem()
-    journal = open_at(tmp_path / "fit", problem)
-    choice = choose(problem, Candidates(CODERS), Crew(), journal)
-    expected = learn_members(problem, choice, Crew(), journal)
+    expected = learn(problem, Crew(), open_at(tmp_path / "fit", problem))
     told = Told()
-    again = open_at(tmp_path / "fit", problem, told)
-    assert again.choice == choose(problem, Candidates(CODERS), Nobody(), again)
-    assert same_bits(again.choice.held_out, choice.held_out)
-    assert (again.choice.coder, again.choice.temperature) == (choice.coder, choice.temperature)
-    found = learn_members(problem, choice, Nobody(), again)
-    assert all(same_bits(one, other) for one, other in zip(found, expected, strict=True))
-    assert told.counts() == {("chain", 0): 4, ("chain", 1): 4}  # told all the same
+    found = learn(problem, NoChains(), open_at(tmp_path / "fit", problem, told))
+    for one, other in zip(found, expected, strict=True):
+        assert same_bits(one.atoms, other.atoms)
+        assert same_bits(one.view, other.view)  # learned again
+        np.testing.assert_array_equal(one.scores, other.scores)
+    assert told.counts() == {0: 4, 1: 4}  # told all the same
+
+
+def test_a_folder_has_the_identity_of_the_fit_and_a_file_for_each_chain(tmp_path):
+    learn(make_problem(), Crew(), open_at(tmp_path / "fit", make_problem()))
+    names = sorted(path.name for path in (tmp_path / "fit").iterdir())
+    assert names == ["chain-000.npz", "chain-001.npz", "fit.npz"]
 
 
 def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
     problem = make_problem()
-    (expected, _) = learn_members(problem, Choice.of([Forward(2)], None), Crew(), Journal())
+    expected, _ = learn(problem, Crew(), Journal())
 
     class Stop(Exception):
         pass
 
-    def stop(kind, number, record):
+    def stop(number, record):
         told.append(record)
         if len(told) == 3:
             raise Stop
 
     told = []
     with pytest.raises(Stop):
-        learn_members(
-            problem, Choice.of([Forward(2)], None), Crew(), open_at(tmp_path / "fit", problem, stop)
-        )
+        learn(problem, Crew(), open_at(tmp_path / "fit", problem, stop))
     journal = open_at(tmp_path / "fit", problem)
-    own = journal.chain(0)
+    # The journal of a chain is asked for with the rows that the chain learns from.
+    rows = problem.shares()[0].fold.learn
+    own_problem = problem.with_rows(problem.X[rows], problem.class_of_row[rows], 1.0)
+    own = journal.chain(0, own_problem)
     assert own.resumed.sweep == 2 and own.member is None
-    assert journal.chain(1).resumed is None
-    found, _ = learn_members(problem, Choice.of([Forward(2)], None), Crew(), journal)
-    assert same_bits(found, expected)
+    assert journal.chain(1, own_problem).resumed is None
+    found, _ = learn(problem, Crew(), journal)
+    assert same_bits(found.atoms, expected.atoms)
 
 
-def test_pilot_chains_are_kept_until_the_choice_is_made(tmp_path):
-    problem, seen = make_problem(n_chains=1), []
-
-    def look(kind, number, record):
-        seen.append(sorted(path.stem for path in (tmp_path / "fit").glob("pilot-*.npz")))
-
-    journal = open_at(tmp_path / "fit", problem, look)
-    choose(problem, Candidates(CODERS), Crew(), journal)
-    # After the second of four sweeps of the third of five pilot chains it has a file.
-    assert seen[4 * 2 + 2] == ["pilot-000", "pilot-001", "pilot-002"]
-    assert [path.name for path in (tmp_path / "fit").iterdir()] == ["fit.npz"]
+def test_a_chain_of_other_rows_is_refused(tmp_path):
+    problem = make_problem()
+    learn(problem, Crew(), open_at(tmp_path / "fit", problem))
+    with pytest.raises(CheckpointError, match=r"expected .*n_samples = 30"):
+        open_at(tmp_path / "fit", problem).chain(0, problem)
 
 
-def test_the_folds_of_pilot_chains_are_those_of_the_seed_that_is_kept(tmp_path):
+def test_the_folds_are_those_of_the_seed_that_is_kept(tmp_path):
     problem = make_problem(seed=5)
     open_at(tmp_path / "fit", problem)
     other = open_at(tmp_path / "fit", replace(problem, seed=9), seed_given=False)
-    assert other.identity.seed == 5
+    assert other.identity.seed == other.problem.seed == 5
+    np.testing.assert_array_equal(
+        other.problem.shares()[0].fold.held_out, problem.shares()[0].fold.held_out
+    )
     with pytest.raises(CheckpointError, match="random_state gives another seed"):
         open_at(tmp_path / "fit", replace(problem, seed=9))
-
-
-@pytest.mark.parametrize("coder", [family(4) for family in FAMILIES.values()], ids=str)
-def test_a_choice_survives_its_file_whatever_the_coder(tmp_path, coder):
-    y = np.arange(12) % 2
-    held_out = choose_coder([coder, Forward(2, True)], [np.eye(2)[y], np.eye(2)[1 - y]], y)
-    folder, problem = CheckpointFolder(tmp_path), make_problem()
-    identity = Identity.of("Estimator", {"n_sweeps": 4, "coder": [coder, "forward"]}, problem)
-    for choice in (Choice.of([coder], held_out, 0.1), Choice.of([coder], None)):
-        folder.write_fit(identity, choice)
-        again, found = folder.read_fit()
-        assert again == identity and found.coder == coder
-        assert (found.temperature, found.label_weight) == (choice.temperature, choice.label_weight)
-        assert (found.held_out is None) == (choice.held_out is None)
-        if found.held_out is not None:
-            assert found.held_out.coders == held_out.coders
-            assert same_bits(found.held_out, held_out)
-
-
-def test_without_held_out_rows_the_sparsest_coder_is_taken():
-    choice = Choice.of([LassoPath(4), Forward(2), PosteriorMean(2)], None, 0.5)
-    assert (choice.coder, choice.temperature, choice.label_weight) == (Forward(2), 1.0, 0.5)
 
 
 # ------------------------------------------------------------------------------- what decides a fit
@@ -220,8 +203,27 @@ def test_the_name_of_the_chains_of_a_fit_hangs_on_all_but_the_number_of_sweeps()
         Identity.of("Estimator", {"n_sweeps": 4, "penalty": 2}, problem),
         Identity.of("Estimator", {"n_sweeps": 4, "penalty": Forward(1)}, problem),
         Identity.of("Estimator", {"n_sweeps": 4, "penalty": Forward(1, True)}, problem),
+        Identity.of("Estimator", {"n_sweeps": 4, "penalty": 1, "views": "plain"}, problem),
+        *(
+            Identity.of("Estimator", {"n_sweeps": 4, "penalty": 1, "views": [view]}, problem)
+            for view in VIEWS.values()
+        ),
     ]
-    assert len({identity.key() for identity in (one, *others)}) == 7
+    assert len({identity.key() for identity in (one, *others)}) == 8 + len(VIEWS)
+
+
+def test_views_of_an_identity_survive_its_file(tmp_path):
+    problem, views = make_problem(), ["plain", View(centred=True, power=0.3)]
+    open_at(tmp_path / "fit", problem, views=views)
+    open_at(tmp_path / "fit", problem, views=tuple(views))
+    with pytest.raises(CheckpointError, match=r"views was .*0\.3.* and is .*0\.4"):
+        open_at(tmp_path / "fit", problem, views=["plain", View(centred=True, power=0.4)])
+
+
+def test_a_transformer_cannot_be_part_of_an_identity():
+    # A fit can only be resumed if its views can be learned again with the same bits.
+    with pytest.raises(ValueError, match=r"StandardScaler\(\).*cannot be resumed.*views by name"):
+        Identity.of("Estimator", {"n_sweeps": 4, "views": StandardScaler()}, make_problem())
 
 
 # ------------------------------------------------------------------------------------ fingerprint

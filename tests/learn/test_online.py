@@ -7,22 +7,24 @@ import numpy as np
 import pytest
 
 from dbdl.backends.base import Data
+from dbdl.backends.crew import Crew
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
-from dbdl.coding import Forward, Orthogonal, omp
+from dbdl.coding import Forward, omp
 from dbdl.draws import make_key
 from dbdl.learn import online
 from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.learn.held_out import HeldOutChoice
+from dbdl.learn.journal import Journal
 from dbdl.learn.online import (
-    Batch,
+    LEAST_SCORED,
     absorb,
     begin,
     continue_chain,
     forget,
+    learn_batch,
     learn_batch_in_chain,
     make_room,
-    pool,
+    shares_of_batch,
     take_batch,
 )
 from dbdl.learn.problem import LabelSettings, Problem
@@ -37,6 +39,7 @@ from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters, State
 from dbdl.model.statistics import SeenSums, UsageSums
 from dbdl.sampler.gibbs import Options, drop, step, with_seen
+from dbdl.views import LabelledRows, make_views
 
 N_ROWS, N_ATOMS, N_FEATURES, N_CLASSES = 60, 9, 7, 3
 KEY = make_key(3)
@@ -226,15 +229,25 @@ def stream(n_batches=4, n_rows=24, n_classes=3, seed=0):
         yield X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
+def problem_of(state, batch, settings=SETTINGS, **more):
+    """The problem of a batch; all rows are learned from unless asked otherwise."""
+    data, labels = batch.data, LabelSettings("ridge")
+    more = {"leaves_out": False, "seed": state.seed, **more}
+    return Problem(data.X, data.class_of_row, len(state.labels), settings, labels, **more)
+
+
 def learn_stream(batches, settings=SETTINGS, forgetting=1.0, backend=None):
     """Memory after each batch."""
     backend = backend or NumbaBackend()
-    state, known, memory = begin(0), None, []
+    state, known, memory = begin(3), None, []
     for X, y in batches:
         state, batch = take_batch(state, X, y)
-        data, labels = batch.data, LabelSettings("ridge")
-        problem = Problem(data.X, data.class_of_row, len(state.labels), settings, labels)
-        known, _ = learn_batch_in_chain(KEY, known, batch, problem, Forward(1), forgetting, backend)
+        problem = problem_of(state, batch, settings)
+        (share,) = shares_of_batch(problem, replace(state, chains=[known] if known else []), batch)
+        member = learn_batch_in_chain(
+            share, known, batch, problem, [Forward(1)], forgetting, backend, Journal()
+        )
+        known = member.memories[0]
         state = replace(state, chains=[known])
         memory.append((state, known))
     return memory
@@ -379,11 +392,12 @@ def test_a_stream_is_explained_about_as_well_as_when_all_of_it_is_learned_at_onc
     assert left[1] < 1.5 * left[0]
 
 
-def test_a_pilot_leaves_the_memory_alone():
+def test_a_batch_leaves_the_memory_before_it_alone():
     (_, chain), (X, y) = learn_stream(stream(1))[-1], list(stream(2))[1]
     before = chain.priors.atoms.precision.copy()
     state, batch = take_batch(replace(begin(0), chains=[chain]), X, y)
-    continue_chain(KEY, chain, Batch(batch.data, 1.0), SETTINGS, NumbaBackend())
+    data = batch.seen(np.arange(len(X)), chain.view, 1)
+    continue_chain(KEY, chain, data, SETTINGS, NumbaBackend())
     np.testing.assert_array_equal(chain.priors.atoms.precision, before)
     assert isinstance(state.chains[0], online.OnlineChain)
 
@@ -394,54 +408,60 @@ def test_sums_of_a_batch_keep_their_type():
     assert type(zero.with_batch(sums)) is UsageSums
 
 
-# --------------------------------------------------------------------- what held-out rows said
+# ----------------------------------------------------------- views and the rows that are left out
+
+VIEWS = make_views(["unit half-whitened + constant", "plain"])
 
 
-def said(n_rows, losses, sharpness, accuracy=(0.5, 0.5)):
-    """What so many held-out rows said of two coders."""
-    best = int(np.argmin(losses))
-    every = np.array(sharpness, dtype=float)
-    return HeldOutChoice(
-        coders=(Forward(1), Forward(2)),
-        accuracy=np.array(accuracy),
-        log_loss=np.array(losses),
-        best=best,
-        sharpness=float(every[best]),
-        n_rows=n_rows,
-        every_sharpness=every,
-    )
+def learn_batches(batches, n_chains=2):
+    """Members after each batch, with the rows that they left out."""
+    state, found = begin(3), []
+    for X, y in batches:
+        known = state.chains
+        state, batch = take_batch(state, X, y)
+        problem = problem_of(state, batch, n_chains=n_chains, views=VIEWS, leaves_out=True)
+        members = learn_batch(
+            replace(state, chains=known), batch, problem, [Forward(1)], 1.0, Crew(), Journal()
+        )
+        state = replace(state, chains=[member.memories[0] for member in members])
+        found.append((state, members))
+    return found
 
 
-def test_earlier_batches_count_half_in_the_pooled_choice():
-    # 80 rows before count as 40, beside 40 rows now: plain means, of sharpness the geometric one
-    pooled = pool(
-        said(80, (0.2, 1.0), (1.0, 4.0), (1.0, 0.5)), said(40, (0.8, 0.1), (9.0, 16.0), (0.6, 0.9))
-    )
-    np.testing.assert_allclose(pooled.log_loss, [0.5, 0.55], rtol=1e-12)
-    np.testing.assert_allclose(pooled.accuracy, [0.8, 0.7], rtol=1e-12)
-    np.testing.assert_allclose(pooled.every_sharpness, [3.0, 8.0], rtol=1e-12)
-    assert (pooled.n_rows, pooled.best) == (80, 0)
-    assert pooled.sharpness == pooled.every_sharpness[0]
+def test_views_are_learned_from_the_first_batch_and_stay():
+    batches = list(stream(3, n_rows=40))
+    (_, first), (_, second), (_, third) = learn_batches(batches)
+    X, y = batches[0]
+    for number, member in enumerate(first):
+        rows = member.share.fold.learn
+        expected = VIEWS[number].fit(LabelledRows(X[rows], y[rows], 3))
+        np.testing.assert_allclose(member.view.mean, expected.mean, rtol=1e-12)
+        assert second[number].view is third[number].view is member.view
+        assert member.memories[0].dictionary.atoms.shape[1] == expected.n_features
 
 
-def test_a_batch_outweighs_a_longer_one_before_it_whose_rows_count_half():
-    # 60 rows count as 30: the 40 rows now decide, which they would not if all counted in full
-    before, now = said(60, (0.2, 0.3), (1.0, 1.0)), said(40, (0.3, 0.2), (1.0, 1.0))
-    assert pool(before, now).best == 1
+def test_rows_are_left_out_of_the_first_batch_and_of_those_with_new_classes_alone():
+    (X, y), *_ = stream(1, n_rows=90)
+    parts = [y < 2, y < 2, y >= 0, (y >= 0) & (np.arange(90) < LEAST_SCORED - 1)]
+    labels = [y, y, y, y + 3]  # the last are new, but too few
+    batches = [(X[rows], own[rows]) for rows, own in zip(parts, labels, strict=True)]
+    found = learn_batches(batches)
+    counts = [[len(m.share.fold.held_out) for m in members] for _, members in found]
+    assert counts == [[6, 6], [0, 0], [9, 9], [0, 0]]
+    for (_, members), (rows, _) in zip(found, batches, strict=True):
+        for member in members:
+            learned, left_out = member.share.fold
+            assert len(learned) + len(left_out) == len(rows) and not set(learned) & set(left_out)
+            assert [len(scores) for scores in member.scores] == [len(left_out)] * bool(
+                len(left_out)
+            )
 
 
-def test_what_a_batch_said_counts_half_again_with_every_batch_after_it():
-    first, later = said(64, (1.0, 0.0), (1.0, 1.0)), said(16, (0.0, 0.0), (1.0, 1.0))
-    pooled = first
-    for _ in range(3):
-        pooled = pool(pooled, later)
-    # 64 -> 8, and three times 16 count 16 + 8 + 4
-    assert pooled.n_rows == 8 + 28
-    assert pooled.log_loss[0] == pytest.approx(8 / 36)
-
-
-def test_without_an_earlier_or_a_present_choice_the_other_stands():
-    one = said(10, (1.0, 2.0), (1.0, 1.0))
-    assert pool(None, one) is one and pool(one, None) is one and pool(None, None) is None
-    other = replace(one, coders=(Forward(1), Orthogonal(2)))
-    assert pool(other, one) is one  # of other coders nothing is known
+def test_a_chain_counts_the_rows_that_it_learned_from():
+    batches = list(stream(3, n_rows=40))
+    for number, (state, members) in enumerate(learn_batches(batches)):
+        assert state.n_rows == 40 * (number + 1)
+        for member in members:
+            memory = member.memories[0]
+            assert memory.n_rows == memory.priors.seen.n_rows.sum() == 36 + 40 * number
+            assert memory.square == pytest.approx(memory.n_rows)  # of unit norm in every view

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
+from dbdl.learn.choice import Candidates
 
 #: A value other than the default for each setting.
 OTHER = {
@@ -35,7 +36,10 @@ BAD = {"n_start_nonzero": 0, "n_atom_draws": -1, "least_energy": -0.1} | {
     for name, value in dict.fromkeys(OTHER, "something").items()
     if name not in ("n_start_nonzero", "n_atom_draws", "least_energy")
 }
-QUICK = {"n_sweeps": 3, "n_chains": 1, "coder": Forward(2), "calibrate": False, "random_state": 0}
+QUICK = {
+    "n_sweeps": 3, "n_chains": 1, "views": "plain", "coder": Forward(2), "calibrate": False,
+    "random_state": 0,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +120,7 @@ def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size(
     assert own == {*OTHER, "n_sweeps", "n_initial_atoms"}
     model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7)
     model.classes_ = np.arange(2)
-    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2)
+    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2, Candidates([Forward(1)]))
     settings = problem.settings
     assert (settings.n_sweeps, settings.n_initial_atoms) == (9, 7)
     parts = settings.get_params()

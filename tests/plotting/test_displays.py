@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 
 from dbdl import DBDLClassifier
 from dbdl.plotting import AtomsDisplay, SelectionDisplay, TraceDisplay
+from dbdl.plotting.pictures import draw_rows
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,15 @@ def test_atoms_are_shown_as_images_class_by_class(model):
     assert sum(bool(ax.images) for ax in display.figure_.axes) == 8
 
 
+def test_atoms_are_drawn_in_the_space_of_the_rows(model):
+    display = AtomsDisplay.from_estimator(model, (8, 8), n_atoms=1)
+    chain = model.chains_[0]
+    assert chain.atoms.shape[1] == 65  # the view has a constant coordinate
+    best = chain.selection_probability[0].argmax()
+    expected = draw_rows(chain.restored_atoms[[best]], (8, 8), signed=False).rgba
+    np.testing.assert_array_equal(display.pixels, expected)
+
+
 def test_selection_probabilities_of_a_class_cluster_at_its_own_atoms(model):
     display = SelectionDisplay.from_estimator(model, n_classes=2)
     assert display.names == ["0", "3"]
@@ -45,7 +55,7 @@ def test_selection_probabilities_of_a_class_cluster_at_its_own_atoms(model):
 def test_the_trace_starts_at_the_number_of_atoms_drawn(model):
     display = TraceDisplay.from_estimator(model)
     line = display.figure_.axes[0].lines[0]
-    assert line.get_ydata()[0] == 120  # half as many atoms again as rows
+    assert line.get_ydata()[0] == 108  # half as many atoms again as the rows of a chain, 72 of 80
     np.testing.assert_array_equal(line.get_ydata()[1:], model.trace_.n_atoms[0])
 
 

@@ -18,10 +18,10 @@ def digits(n_classes=4, n_train=80, n_test=100):
 
 
 @cache
-def fitted(n_classes=4, n_chains=2):
+def fitted(n_classes=4, n_chains=2, **settings):
     """A classifier of few sweeps: good, but with a few mistakes to show."""
     X, y, _, _ = digits(n_classes)
-    return DBDLClassifier(n_sweeps=4, n_chains=n_chains, random_state=0).fit(X, y)
+    return DBDLClassifier(n_sweeps=4, n_chains=n_chains, random_state=0, **settings).fit(X, y)
 
 
 def with_mistakes(y, n=7):

@@ -8,6 +8,7 @@ from report_problem import digits, fitted, with_mistakes
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
 from dbdl.backends import NumbaBackend
+from dbdl.coding import Forward
 from dbdl.report.explain import N_ATOMS, choose_samples, explain
 from dbdl.report.findings import examine, names_of_classes, share_interval
 
@@ -54,7 +55,7 @@ def test_a_chain_alone_is_scored_by_its_own_label_atoms():
     _, _, X, _ = digits()
     model, found = fitted(), examined()
     chain = model.chains_[1]
-    codes = chain.encode(model._rows(X, reset=False), model.coder_, NumbaBackend())
+    codes = chain.encode(model._rows(X, reset=False), NumbaBackend())
     answers = (codes @ chain.label_atoms).argmax(axis=1)
     assert found.chain_accuracy[1] == np.mean(answers == found.true)
 
@@ -100,9 +101,19 @@ def test_atoms_are_named_by_their_own_owner():
 
 
 def test_a_row_of_zeros_has_nothing_to_explain():
-    found = examine(fitted(), np.zeros((1, 64)), [0])
-    e = explain(found, fitted().selection_probability_, 0)
+    plain = fitted(views="plain")
+    found = examine(plain, np.zeros((1, 64)), [0])
+    e = explain(found, plain.selection_probability_, 0)
     assert (e.atoms, e.owners, e.longest) == ([], [], 1.0)
+
+
+def test_bars_are_as_long_as_the_largest_single_atom():
+    model = fitted(n_chains=8, coder=Forward(5))
+    found = examine(model, *digits()[2:])
+    e = explain(found, model.selection_probability_, 0)
+    *single, others = e.atoms
+    assert others.atom == -1 and others.n_atoms > 10
+    assert e.longest == max(abs(part.difference) for part in single)
 
 
 def test_samples_are_mistakes_doubts_and_right_answers_each_once():

@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from report_problem import digits, fitted, with_mistakes
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from dbdl import DBDLClassifier
 from dbdl.coding import Forward
+from dbdl.plotting.pictures import draw_rows
 from dbdl.report import write_report
 from dbdl.report.charts import Scale, round_steps, tick_label
+from dbdl.views import AUTOMATIC
 
 VOID = {"meta", "link", "img", "br", "line", "rect", "circle", "polyline", "path", "input"}
 
@@ -57,6 +61,11 @@ class Page(HTMLParser):
     def data(self):
         found = re.search(r'id="data">(.*?)</script>', self.source, re.DOTALL)
         return json.loads(found.group(1))
+
+
+def page_of(model, X, y, tmp_path, **options):
+    path = write_report(model, X, y, tmp_path / "report.html", **options)
+    return Page(path.read_text(encoding="utf-8"))
 
 
 def report(tmp_path, n_classes=4, n_chains=2, **options):
@@ -140,7 +149,7 @@ def test_the_packed_probabilities_are_the_models(tmp_path):
 def test_features_are_named_where_they_are_no_pixels(tmp_path):
     names = [f"band <{j}>" for j in range(64)]
     page = report(tmp_path, image_shape=None, feature_names=names)
-    atom = fitted().chains_[0].atoms[0]
+    atom = fitted().chains_[0].restored_atoms[0]
     assert page.data["atoms"][0]["f"][0].startswith(names[np.abs(atom).argmax()])
 
 
@@ -172,7 +181,7 @@ def test_the_number_of_atoms_is_said_to_be_that_of_the_rows_drawn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("unlearned", "said"), [(0.5, "learning adds"), (1.0, "learning adds nothing here")]
+    ("unlearned", "said"), [(0.5, "learning and views add"), (1.0, "views add nothing here")]
 )
 def test_the_page_says_what_learning_adds_where_it_is_told(tmp_path, unlearned, said):
     page = report(tmp_path, unlearned_accuracy=unlearned)
@@ -183,10 +192,100 @@ def test_the_page_says_what_learning_adds_where_it_is_told(tmp_path, unlearned, 
 def test_a_coder_that_was_given_is_not_said_to_be_chosen(tmp_path):
     X, y, X_test, y_test = digits()
     model = DBDLClassifier(n_sweeps=2, n_chains=1, random_state=0, coder=Forward(5)).fit(X, y)
-    path = write_report(model, X_test, y_test, tmp_path / "report.html")
-    page = Page(path.read_text(encoding="utf-8"))
-    assert "Given: 5 non-zeros, forward pursuit. Fitted on training rows" in page.text
-    assert "Chosen on training rows that pilot chains did not see" in report(tmp_path).text
+    page = page_of(model, X_test, y_test, tmp_path)
+    left_out = "Each chain left out some of the training rows, which chose"
+    assert f"Given: 5 non-zeros, forward pursuit. {left_out} the temperature," in page.text
+    both = f"{left_out} the coders, the weights and the temperature,"
+    assert both in report(tmp_path).text and "Given:" not in report(tmp_path).text
+    paper = DBDLClassifier.paper(5, n_sweeps=2, random_state=0).fit(X, y)
+    page = page_of(paper, X_test, y_test, tmp_path)
+    said = "No training row was left out: 5 non-zeros, orthogonal pursuit, temperature 1."
+    assert said in page.text and left_out not in page.text
+
+
+def cells_of(page, section):
+    """The texts of the first table of a section, row by row."""
+    part = page.source.split(f'<section id="{section}"')[1].split("</table>")[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", part.split("<tbody>")[1], re.DOTALL)
+    return [[unescape(c) for c in re.findall(r">([^<>]+)</t[hd]>", row)] for row in rows]
+
+
+def test_every_view_is_there_with_its_coder_weight_and_held_out_loss(tmp_path):
+    model = fitted(n_chains=11)
+    _, _, X, y = digits()
+    page = page_of(model, X, y, tmp_path)
+    held_out, lines = model.held_out_, cells_of(page, "views")
+    assert [line[0] for line in lines] == list(AUTOMATIC)
+    n_views = len(AUTOMATIC)
+    assert [line[1] for line in lines] == [str(1 + (j + n_views < 11)) for j in range(n_views)]
+    for number, (line, chain) in enumerate(zip(lines, model.chains_, strict=False)):
+        weight = sum(other.weight for other in model.chains_[number::n_views])
+        loss = held_out.view_log_loss[number, held_out.coders.index(chain.coder)]
+        said = f"{chain.coder.n_nonzero} non-zeros, {chain.coder}"
+        assert [line[2], line[3], line[5]] == [f"{100 * weight:.1f}", f"{loss:.3f}", said]
+    assert f"{100 * held_out.ensemble_accuracy:.1f} % correct, log-loss" in page.text
+    assert "of chain 1 of 11, which sees the rows through the view “unit half-" in page.text
+
+
+def test_many_chains_are_summed_up_and_have_few_kinds_of_lines(tmp_path):
+    _, _, X, y = digits()
+    n_views = len(AUTOMATIC)
+    page = page_of(fitted(n_chains=3 * n_views, coder=Forward(3)), X, y, tmp_path)
+    lines = [a["class"] for a in page.all("polyline")]
+    assert len(lines) == 6 * 3 * n_views and len(set(lines)) == n_views
+    assert lines[:n_views] == lines[n_views : 2 * n_views]
+    assert all(f".{kind.split()[1]} {{" in page.source for kind in set(lines[1:n_views]))
+    texts = page.data["charts"][0]["texts"]
+    assert re.fullmatch(r"\d+ to \d+, median [\d.]+", texts[-1])
+    keys = page.source.split('<ul class="keys">')[1].split("</ul>")[0]
+    assert keys.count("<li>") == n_views
+    assert len(page.source) < 5e5
+
+
+def test_chains_of_one_view_have_a_line_each(tmp_path):
+    _, _, X, y = digits()
+    page = page_of(fitted(n_chains=3, views="plain"), X, y, tmp_path)
+    assert len({a["class"] for a in page.all("polyline")}) == 3
+    assert "chain 3" in page.source.split('<ul class="keys">')[1].split("</ul>")[0]
+    assert page.data["charts"][0]["texts"][0].count(";") == 2
+
+
+def test_atoms_are_drawn_in_the_space_of_the_rows(tmp_path, monkeypatch):
+    drawn = []
+
+    def draw(rows, **options):
+        drawn.append(rows)
+        return draw_rows(rows, **options)
+
+    monkeypatch.setattr("dbdl.report.page.draw_rows", draw)
+    report(tmp_path)
+    gallery, _ = drawn
+    atoms = fitted().chains_[0].restored_atoms
+    assert gallery.shape == atoms.shape == (len(atoms), 64)
+    cosines = gallery @ (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).T
+    np.testing.assert_allclose(cosines.max(axis=1), 1.0, rtol=1e-6)
+
+
+def test_sizes_that_were_tried_are_listed_where_one_was_chosen(tmp_path):
+    _, _, X, y = digits()
+    model = fitted(n_initial_atoms="auto", coder=Forward(3))
+    page, curve = page_of(model, X, y, tmp_path), model.size_curve_
+    tried = cells_of(page, "sweeps")
+    assert [line[0] for line in tried] == [f"{n:.0f}" for n in curve.n_atoms]
+    assert [line[1] for line in tried] == [f"{100 * share:.2f}" for share in curve.accuracy]
+    assert [k for k, line in enumerate(tried) if "chosen" in line] == [curve.chosen]
+    assert "Sizes that were tried" not in report(tmp_path).text
+
+
+@pytest.mark.parametrize("image_shape", [(8, 8), None], ids=["images", "curves"])
+def test_atoms_of_a_view_without_a_way_back_are_left_blank(tmp_path, image_shape):
+    X, y, X_test, y_test = digits()
+    views = [Nystroem(n_components=9, random_state=0), "plain"]
+    model = DBDLClassifier(n_sweeps=2, n_chains=2, views=views, random_state=0).fit(X, y)
+    page = page_of(model, X_test, y_test, tmp_path, image_shape=image_shape)
+    assert "left blank, because this view has no way back" in page.text
+    names = [line[0] for line in cells_of(page, "views")]
+    assert names == ["Nystroem(n_components=9, random_state=0)", "plain"]
 
 
 def test_pipelines_are_looked_through(tmp_path):

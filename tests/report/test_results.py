@@ -66,7 +66,7 @@ def test_the_page_says_what_learning_adds_and_how_settings_were_found(tmp_path):
     noted = with_search_note(TABLE, quick=True)
     path = write_results(noted, summarise(TABLE, [*RECORDS, *twin]), tmp_path / "results.html")
     page = path.read_text(encoding="utf-8")
-    assert "Learning adds nothing here" in page and "0.90 points more accurate" in page
+    assert "Learning and views add nothing here" in page and "0.90 points more accurate" in page
     assert "Nothing was searched (--quick)" in page
     assert "without compilation" in page
 

@@ -9,7 +9,7 @@ import pytest
 from dbdl import DBDLClassifier, open_rows
 from dbdl.datasets import DataError, load
 from dbdl.rows import lazy_rows, readers
-from dbdl.rows.lazy import unit_rows
+from dbdl.views import LabelledRows, view_named
 
 FIT = {"n_sweeps": 2, "n_chains": 1, "n_initial_atoms": 30, "n_nonzero": 3, "random_state": 0}
 
@@ -95,26 +95,62 @@ def test_open_datasets_of_hdf5_and_zarr_and_large_maps_are_read_in_parts(tmp_pat
     h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
     X, y = labelled_rows()
     with h5py.File(write_hdf5(tmp_path, X, y)) as file:
-        assert isinstance(lazy_rows(file["X"], normalize=True).reader, readers.Hdf5Rows)
+        assert isinstance(lazy_rows(file["X"]).reader, readers.Hdf5Rows)
     array = zarr.open(str(write_zarr(tmp_path, X, y)), mode="r")["X"]
-    assert isinstance(lazy_rows(array, normalize=True).reader, readers.ZarrRows)
+    assert isinstance(lazy_rows(array).reader, readers.ZarrRows)
     mapped = np.load(write_npy(tmp_path, X, y), mmap_mode="r")
-    assert lazy_rows(mapped, normalize=True) is None  # small enough to be read at once
+    assert lazy_rows(mapped) is None  # small enough to be read at once
     monkeypatch.setattr(readers, "SMALL_MEMMAP", 1000)
-    np.testing.assert_array_equal(lazy_rows(mapped, normalize=False)[5:9], X[5:9])
+    np.testing.assert_array_equal(lazy_rows(mapped)[5:9], X[5:9])
     for view in (mapped[100:], mapped[:, 1:], mapped[::2]):  # where they start is not known
-        assert lazy_rows(view, normalize=True) is None
+        assert lazy_rows(view) is None
 
 
-def test_rows_are_scaled_and_looked_at_as_they_are_read(tmp_path):
+def test_rows_are_mapped_and_looked_at_as_they_are_read(tmp_path):
     X, y = labelled_rows()
     X[4321, 2] = np.inf
-    rows = lazy_rows(open_rows(write_npy(tmp_path, X, y))[0], normalize=True)
-    np.testing.assert_array_equal(rows[:4000], unit_rows(X[:4000]))
+    rows = lazy_rows(open_rows(write_npy(tmp_path, X, y))[0])
+    np.testing.assert_array_equal(rows[:4000], X[:4000])
+    known = LabelledRows(X[:4000], np.zeros(4000, dtype=np.int64), 1)
+    view = view_named("whitened + constant").fit(known)
+    mapped = rows.through(view)
+    assert mapped.shape == (9000, 7) and mapped.dtype == X.dtype
+    np.testing.assert_array_equal(mapped[:4000], view.apply(X[:4000]))
     with pytest.raises(ValueError, match="NaN or infinity, first in row 4321"):
         rows[4000:5000]
     with pytest.raises(ValueError, match="NaN or infinity"):
         DBDLClassifier(**FIT).fit(open_rows(tmp_path / "rows.npy")[0], y)
+
+
+@every_format
+def test_some_rows_of_a_file_are_read_like_all_of_them(tmp_path, write):
+    X, y = labelled_rows()
+    rows = lazy_rows(open_rows(write(tmp_path, X, y))[0])
+    numbers = np.flatnonzero(np.arange(len(X)) % 10 != 3)
+    some = rows.only(numbers)
+    assert some.shape == (len(numbers), X.shape[1]) and some.dtype == X.dtype
+    for part in (some, pickle.loads(pickle.dumps(some))):
+        np.testing.assert_array_equal(part[1000:3000], X[numbers[1000:3000]])
+        few = np.array([8000, 3, 1234, 3])
+        np.testing.assert_array_equal(part[few], X[numbers[few]])
+        far = part.only(np.array([5, 4000, 8000]))
+        np.testing.assert_array_equal(far[:], X[numbers[[5, 4000, 8000]]])
+        source, where = part.cut(slice(2000, 2050))
+        np.testing.assert_array_equal(source[where], X[numbers[2000:2050]])
+        assert len(pickle.dumps(source)) < 5000
+    assert rows.only(np.arange(len(X))) is rows
+    if write is write_parquet:
+        assert some.reader.columns[0] == "band 0"
+
+
+def test_a_bad_row_is_named_by_its_number_in_the_file_even_if_some_rows_are_left_out(tmp_path):
+    X, y = labelled_rows()
+    X[4321, 2] = np.nan
+    rows = lazy_rows(open_rows(write_npy(tmp_path, X, y))[0]).only(np.arange(1000, 9000))
+    with pytest.raises(ValueError, match="first in row 4321"):
+        rows[:]
+    with pytest.raises(ValueError, match="first in row 4321"):
+        rows[np.array([3, 3321])]
 
 
 def test_what_is_wrong_with_a_file_is_said(tmp_path):
@@ -180,7 +216,7 @@ def test_numbers_written_to_a_private_map_are_learned(tmp_path, monkeypatch):
 def test_a_bad_row_is_named_by_its_number_among_all(tmp_path):
     X, _ = labelled_rows(100)
     X[77, 2] = np.nan
-    rows = lazy_rows(open_rows(write_npy(tmp_path, X, None))[0], normalize=True)
+    rows = lazy_rows(open_rows(write_npy(tmp_path, X, None))[0])
     with pytest.raises(ValueError, match="first in row 77"):
         rows[np.array([3, 50, 77])]
 

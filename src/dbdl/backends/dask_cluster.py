@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from dbdl._processor import processor_kind
+from dbdl._warnings import warn_caller
 from dbdl.backends.base import LANES_OF_A_DEVICE, Backend, Data
 from dbdl.backends.sharded import Node, Part, Rows, cut, cut_while
 from dbdl.model.statistics import SUM_ROWS
@@ -80,21 +82,23 @@ class DaskEngine:
         )
 
     def hold(self, inner: Backend, part: Part) -> Future:
-        """Read the rows of a part on the worker where they stay; chains share them."""
+        """Read the rows of a part on the worker where they stay as long as their source exists."""
         key = id(part.source), part.rows.start, part.rows.stop
         if key not in self._held:
             self._held[key] = self._read(inner, part)
+            weakref.finalize(part.source, self._held.pop, key, None)
         return self._held[key]
 
     def _read(self, inner: Backend, part: Part) -> Future:
         source: Any = part.source
         empty = replace(part, source=np.empty((0, source.shape[1]), dtype=source.dtype))
         if isinstance(source, np.ndarray):
-            return self.run(_fill, inner, empty, source[part.rows], None)
+            return self.run(_fill, inner, empty, source[part.rows])
         if source.collection is not None:
             raw = self.client.compute(source.collection[part.rows])
-            return self.run(_fill, inner, empty, raw, source.prepare)
-        return self.run(Part.open, part, inner)
+            number = source.reader.number_of(part.rows)
+            return self.run(_fill_prepared, inner, empty, raw, source.prepare, number)
+        return self.run(_read_there, inner, empty, *source.cut(part.rows))
 
     def share(self, value: Any) -> Future:
         """Send a value once; workers pass it on to each other."""
@@ -184,14 +188,12 @@ def _warn_of_unlike_processors(here: str, of_workers: dict[str, str]) -> None:
         lines.append(f"  {_named(addresses)}: {kind}")
     # tasks run on any worker, but the head's own work always runs here
     runs = " and between runs" if len(set(of_workers.values())) > 1 else ""
-    warnings.warn(
+    warn_caller(
         "the processors of this Dask cluster are of different kinds, which round differently:\n"
         + "\n".join(lines)
         + f"\nCodes and atoms may differ in their last bits from a fit on one machine{runs}. "
         "For the same bits, use workers of one kind, with the same versions of NumPy, SciPy and "
         "numba, and start the fit on a machine of that kind.",
-        UserWarning,
-        stacklevel=11,  # the line that calls fit
     )
 
 
@@ -213,23 +215,35 @@ def n_parts(n_threads: int) -> int:
 
 
 def aligned(rows: LazyRows, block_rows: int) -> LazyRows:
-    """Return rows of a collection in chunks of whole blocks, with a warning if they were not."""
+    """Return rows of a collection in chunks of whole blocks, with a warning if they were not.
+
+    If some rows are left out, chunks never are whole blocks, and the user can do nothing about it.
+    """
     collection = rows.collection
     if not (np.cumsum(collection.chunks[0])[:-1] % block_rows).any():
         return rows
     n_chunks, n_blocks = collection.numblocks[0], -(-len(rows) // block_rows)
     height = block_rows * -(-n_blocks // min(n_chunks, n_blocks))
-    logger.warning(
-        f"dbdl: X is rechunked to multiples of {block_rows} rows ({height} each), so that results "
-        f"do not depend on its chunks; X.rechunk({{0: {height}}}) before fit saves the work"
-    )
     reader: Any = rows.reader
+    level = logging.WARNING if reader.numbers is None else logging.DEBUG
+    logger.log(
+        level,
+        f"dbdl: X is rechunked to multiples of {block_rows} rows ({height} each), so that results "
+        f"do not depend on its chunks; X.rechunk({{0: {height}}}) before fit saves the work",
+    )
     return replace(rows, reader=replace(reader, array=collection.rechunk({0: height})))
 
 
-def _fill(inner: Backend, part: Part, raw: Any, prepare: Preparation | None) -> Data:
-    rows = np.asarray(raw)
-    return inner.hold(part.filled(rows if prepare is None else prepare(rows, part.rows.start)))
+def _fill(inner: Backend, part: Part, rows: Any) -> Data:
+    return inner.hold(part.filled(np.asarray(rows)))
+
+
+def _fill_prepared(inner: Backend, part: Part, raw: Any, prepare: Preparation, number: Any) -> Data:
+    return _fill(inner, part, prepare(np.asarray(raw), number))
+
+
+def _read_there(inner: Backend, part: Part, source: LazyRows, rows: slice) -> Data:
+    return _fill(inner, part, source[rows])
 
 
 def _itself(value: Any) -> Any:

@@ -216,6 +216,7 @@ class ShardedBackend(HostBackend):
         return self.inner.lane(alone) if self.engine.is_here else nullcontext()
 
     def place(self, X: Rows, class_of_row: NDArray[np.int64]) -> ShardedData:
+        X = self.engine.arrange(X)
         data, nodes = number_rows(X, class_of_row), self.engine.nodes(X, self.block_rows)
         slices = [node.rows(self.block_rows, X.shape[0]) for node in nodes]
         parts = tuple(

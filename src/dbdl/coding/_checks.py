@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from dbdl._arrays import as_numbers
+from dbdl._warnings import warn_caller
 
 Array = NDArray[Any]
 
@@ -94,11 +94,9 @@ def check_lengths(lengths: Sequence[int], most: int) -> list[int]:
     for length in lengths:
         check_length(length)
     if max(lengths) > most:
-        warnings.warn(
+        warn_caller(
             f"n_nonzero={max(lengths)} was asked for; {most} is used: a code cannot have more "
             "non-zeros than there are atoms or features.",
-            UserWarning,
-            stacklevel=4,
         )
     return [min(int(length), most) for length in lengths]
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import platformdirs
 from numpy.typing import NDArray
 
 from dbdl._files import checked_path, remove_stale, write_atomically
+from dbdl._warnings import warn_caller
 
 logger = logging.getLogger("dbdl")
 
@@ -82,11 +82,9 @@ def cached(
         remove_stale(place, _SECONDS_OF_A_DAY)
         write_atomically(path, lambda file: np.savez(file, array=array))
     except OSError as error:
-        warnings.warn(
+        warn_caller(
             f"the features could not be kept in {place} ({error}) and will be computed again next "
             f"time; pass cache=, or set {VARIABLE}, to a folder that can be written",
-            UserWarning,
-            stacklevel=2,
         )
     return array
 

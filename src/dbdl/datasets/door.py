@@ -11,8 +11,8 @@ from dbdl._columns import Columns, columns_by_name
 from dbdl._files import checked_path
 from dbdl.datasets.catalogue import sources
 from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
-from dbdl.datasets.digits import read_digits
 from dbdl.datasets.formats import TABLES, read_file
+from dbdl.datasets.scikit_learn import READERS, read_scikit_learn
 
 
 def load(
@@ -33,7 +33,8 @@ def load(
     Parameters
     ----------
     name_or_path : str or path, default="digits"
-        ``"digits"``, a name of `sources`, or a path: an ``.npz``, ``.csv``, ``.parquet`` or
+        ``"digits"``, ``"wine"``, ``"iris"`` or ``"breast_cancer"``, which come with scikit-learn; a
+        name of `sources`; or a path: an ``.npz``, ``.csv``, ``.parquet`` or
         ``.mat`` file, or a folder that holds one folder of images per class.
     features : str, optional
         Kind of features: ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``; by default the
@@ -98,15 +99,13 @@ def load(
         features = features.replace("-", " ").replace("_", " ").lower()
     shape, known = _checked_shape(image_shape), _checked_columns(columns, path)
     options = Options(features, settings or {}, cache, n_jobs, label, labelled, shape, known)
-    if str(name_or_path) == "digits":
-        if options.features not in (None, "pixels"):
-            raise DataError(f"digits has no features {options.features!r}; there are 'pixels'")
-        return read_digits()
+    if str(name_or_path) in READERS:
+        return read_scikit_learn(str(name_or_path), options.features)
     source = sources().get(str(name_or_path))
     if source is not None:
         return source.load(None if folder is None else checked_path(folder), options)
     if not path.exists():
-        names = ", ".join(["digits", *sources()])
+        names = ", ".join([*READERS, *sources()])
         raise DataNotFoundError(
             f"there is no file or folder {str(name_or_path)!r}, and no data set of that name; the "
             f"data sets are {names}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from dbdl._columns import some
 from dbdl._files import reading
+from dbdl._warnings import warn_caller
 from dbdl.datasets.dataset import (
     DataError,
     DataNotFoundError,
@@ -93,7 +93,7 @@ def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = i
     inner = {path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."}
     if empty := sorted(inner - set(labels)):
         text = f"{folder}: no images in {some(empty)}, which is not a class then"
-        warnings.warn(text, UserWarning, stacklevel=2)
+        warn_caller(text)
     return dataset_of_images(paths, labels, folder, options)
 
 

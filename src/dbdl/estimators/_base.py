@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -22,29 +20,29 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from dbdl._arrays import as_labels
+from dbdl._arrays import as_labels, unit_rows
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
+from dbdl._warnings import warn_caller
 from dbdl.backends import Backend, make_backend, make_engine
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, candidates, lengths_for
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
-from dbdl.estimators._rows import N_JOBS, RowEstimator, decode
+from dbdl.estimators._rows import N_JOBS, RowEstimator, check_codes, decode
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.checkpoints import Choice, Identity
+from dbdl.learn.checkpoints import Identity
+from dbdl.learn.choice import Candidates, Choice
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import Member
-from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, needs_pilots
-from dbdl.learn.pilots import PILOT_SWEEPS, Candidates
-from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.online import OnlineState, begin, later_sweeps
+from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
+from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-
-#: Packages with frames between the user's code and an estimator.
-INNER_PACKAGES = ("dbdl", "sklearn", "contextlib")
+from dbdl.views import OwnView, View, make_views
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
@@ -64,16 +62,6 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def warn_caller(message: str) -> None:
-    """Warn at the user's line that called an estimator, outside all decorators."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in INNER_PACKAGES:
-            break
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
 class DictionaryEstimator(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator
 ):
@@ -84,7 +72,6 @@ class DictionaryEstimator(
     model: ModelSettings | None
     chains_: list[Member]
     online_: OnlineState
-    coder_: Coder
     _memory: FitMemory
 
     def set_params(self, **params: Any) -> Self:
@@ -108,14 +95,15 @@ class DictionaryEstimator(
         super()._check_fitted(scope)
         if (model := vars(self).get("model")) is not None:
             model._validate_params()
-        self._check_attributes(scope, "chains_", "coder_")
+        scope.sizes["n_features_in"] = scope.sizes.pop("n_features")
+        self._check_attributes(scope, "chains_")
         if not self.chains_:
             raise RecordError("chains_ is empty")
         dtypes = {chain.atoms.dtype for chain in self.chains_}
         if len(dtypes) > 1:
             raise RecordError(f"chains_ have atoms of several dtypes: {sorted(map(str, dtypes))}")
         if "online_" in vars(self):
-            same_rows = Scope({"n_features": self.n_features_in_}, dtypes.pop())
+            same_rows = Scope({"n_features_in": self.n_features_in_}, dtypes.pop())
             self._check_attributes(same_rows, "online_")
             if len(self.online_.chains) != len(self.chains_):
                 raise RecordError(
@@ -129,14 +117,14 @@ class DictionaryEstimator(
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Any:
         """Validated rows; rows to learn from may also be read in parts."""
-        lazy = lazy_rows(X, normalize=self.normalize) if reset else None
+        lazy = lazy_rows(X) if reset else None
         return super()._rows(X, reset=reset) if lazy is None else self._note(lazy)
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Any, NDArray[Any]]:
         """Rows to learn from, like `_rows`, and their labels."""
-        lazy = lazy_rows(X, normalize=self.normalize) if reset else None
+        lazy = lazy_rows(X) if reset else None
         if lazy is None:
             return super()._labelled_rows(X, y, reset=reset)
         if y is None:
@@ -158,9 +146,13 @@ class DictionaryEstimator(
             self.feature_names_in_ = np.asarray(names, dtype=object)
         return lazy
 
+    def _scaled(self, X: Floats) -> Floats:
+        return X  # the views scale rows
+
     def _check_not_all_zero(self, X: Any) -> None:
-        if isinstance(X, np.ndarray):  # rows that are read in parts are checked later
-            super()._check_not_all_zero(X)
+        if not isinstance(X, np.ndarray):  # rows that are read in parts are checked later
+            return
+        super()._check_not_all_zero(unit_rows(X) if self.normalize else X)
 
     # ------------------------------------------------------------ problem, crew and journal
 
@@ -175,19 +167,32 @@ class DictionaryEstimator(
         class_of_row: NDArray[np.int64],
         n_classes: int,
         labels: LabelSettings,
-        n_chains: int = 1,
         seed: int | None = None,
+        n_chains: int | None = 1,
+        leaves_out: bool = False,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         seed = self._seed() if seed is None else seed
         engine = make_engine(X, self.device)
-        if engine is not None:
-            X = engine.arrange(X)
+        n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
         settings = ChainSettings(
-            n_sweeps=self.n_sweeps, n_initial_atoms=self.n_initial_atoms, **self._model_settings()
+            n_sweeps=self.n_sweeps, n_initial_atoms=n_initial, **self._model_settings()
         )
-        problem = Problem(X, class_of_row, n_classes, settings, labels, n_chains, seed)
+        views = self._views(settings.n_start(len(class_of_row)) / len(class_of_row))
+        if n_chains is None:
+            n_chains = automatic_chains(len(class_of_row), len(views))
+        problem = Problem(
+            X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out
+        )
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
+
+    def _views(self, atoms_per_row: float) -> tuple[View | OwnView, ...]:
+        """Return the views of the chains, which see the rows through them in turn."""
+        return make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
+
+    def _sizes(self, problem: Problem) -> list[Problem]:
+        """Return the problem with every number of initial atoms that is tried."""
+        return [problem]
 
     def _coders(self, n_features: int) -> list[Coder]:
         """Return the coders that may be chosen."""
@@ -223,23 +228,19 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            n_pilots = candidates.n_pilots(problem) if journal.choice is None else 0
-            n_sweeps = self.n_sweeps
-            progress.begin(n_pilots, min(n_sweeps, PILOT_SWEEPS), problem.n_chains, n_sweeps)
+            progress.begin(problem.n_chains * len(self._sizes(problem)), self.n_sweeps)
         yield problem, journal
         progress.end()
 
     @contextmanager
     def _journal_of_batch(
-        self, problem: Problem, candidates: Candidates, state: OnlineState, batch: Batch
+        self, problem: Problem, candidates: Candidates, state: OnlineState
     ) -> Iterator[Journal]:
         """Open the journal of a batch, which only reports progress."""
         progress = FitProgress(self, self.verbose)
         self._compile(problem, candidates)
-        sweeps = later_sweeps if state.chains else int
-        n_pilots = candidates.n_pilots(problem) if needs_pilots(state, batch) else 0
-        pilot_sweeps = sweeps(min(self.n_sweeps, PILOT_SWEEPS))
-        progress.begin(n_pilots, pilot_sweeps, problem.n_chains, sweeps(self.n_sweeps))
+        n_sweeps = later_sweeps(self.n_sweeps) if state.chains else self.n_sweeps
+        progress.begin(problem.n_chains, n_sweeps)
         yield Journal(progress.tell)
         progress.end()
 
@@ -268,7 +269,6 @@ class DictionaryEstimator(
             path=self.checkpoint,
             every=self.checkpoint_every,
             warm_start=self.warm_start,
-            pilot_sweeps=PILOT_SWEEPS,
         )
         if journal.is_ahead:
             warn_caller(
@@ -306,7 +306,6 @@ class DictionaryEstimator(
         online: OnlineState | None = None,
     ) -> Self:
         """Set the fitted attributes, and the states from which a later call may continue."""
-        self.coder_ = choice.coder
         self._stack(members)
         for name, value in (("_memory", memory), ("online_", online)):
             self.__dict__.pop(name, None)
@@ -317,10 +316,18 @@ class DictionaryEstimator(
     def _stack(self, chains: list[Member]) -> None:
         """Set the arrays of all chains, stacked along the atom axis."""
         self.chains_ = chains
-        self.atoms_ = np.concatenate([chain.atoms for chain in chains])
-        self.components_ = self.atoms_
-        self.n_atoms_ = len(self.atoms_)
+        self.n_atoms_ = sum(len(chain.atoms) for chain in chains)
         self._n_features_out = self.n_atoms_
+
+    @property
+    def atoms_(self) -> Floats:
+        """Atoms of all chains in the space of the rows (n_atoms, n_features)."""
+        return np.concatenate([chain.restored_atoms for chain in self.chains_])
+
+    @property
+    def components_(self) -> Floats:
+        """The atoms, by scikit-learn's name."""
+        return self.atoms_
 
     def _backend(self) -> Backend:
         return make_backend(self.device, resolve_n_jobs(self.n_jobs))
@@ -337,11 +344,11 @@ class DictionaryEstimator(
         Returns
         -------
         codes : csr_matrix of shape (n_samples, n_atoms)
-            Each row has at most ``coder_.n_nonzero`` non-zeros per chain.
+            Each row has at most ``coder.n_nonzero`` non-zeros per chain, of the chain's coder.
         """
         check_is_fitted(self)
         rows, backend = self._rows(X, reset=False), self._backend()
-        codes = [chain.encode(rows, self.coder_, backend) for chain in self.chains_]
+        codes = [chain.encode(rows, backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> NDArray[np.floating[Any]]:
@@ -355,10 +362,19 @@ class DictionaryEstimator(
         Returns
         -------
         rows : ndarray of shape (n_samples, n_features)
-            Approximations of the rows, which have unit norm if ``normalize`` is set.
+            Approximations of the rows. A view that scales rows to unit norm first, or has no
+            constant coordinate, does not know the size of a row, which is then taken to be the mean
+            size of the training rows.
         """
         check_is_fitted(self)
-        return decode(X, self.atoms_) / len(self.chains_)
+        codes, rows, first = check_codes(X, self.n_atoms_), [], 0
+        for chain in self.chains_:
+            last = first + len(chain.atoms)
+            restored = chain.view.restore(decode(codes[:, first:last], chain.atoms))
+            rows.append(restored / len(self.chains_))
+            first = last
+        mean: Floats = np.sum(rows, axis=0)
+        return mean
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "chains_")

@@ -31,39 +31,37 @@ class _Progress:
 
 
 class FitProgress:
-    """Follows the sweeps of pilot chains and chains, which may run in parallel.
+    """Follows the sweeps of chains, which may run in parallel.
 
-    With scikit-learn 1.9 or later a fit is a task with one subtask per pilot chain and per chain,
-    each with one subtask per sweep. The lock is needed because callbacks may not be thread-safe.
+    With scikit-learn 1.9 or later a fit is a task with one subtask per chain, each with one subtask
+    per sweep. The lock is needed because callbacks may not be thread-safe.
     """
 
     def __init__(self, estimator: Any, verbose: int) -> None:
         self._estimator, self._verbose = estimator, verbose
         self._lock = threading.Lock()
-        self._chains: dict[tuple[str, int], _Progress] = {}
+        self._chains: dict[int, _Progress] = {}
         self._task: Any = None
 
-    def begin(self, n_pilots: int, pilot_sweeps: int, n_chains: int, n_sweeps: int) -> None:
-        """Announce the chains and their numbers of sweeps."""
-        parts = [("pilot", n, n_pilots, pilot_sweeps) for n in range(n_pilots)]
-        parts += [("chain", n, n_chains, n_sweeps) for n in range(n_chains)]
+    def begin(self, n_chains: int, n_sweeps: int) -> None:
+        """Announce the chains and their number of sweeps."""
         if hasattr(self._estimator, "_skl_callbacks"):
             self._task = self._estimator._init_callback_context(
-                max_subtasks=len(parts), sequential_subtasks=False
+                max_subtasks=n_chains, sequential_subtasks=False
             )
             self._task.call_on_fit_task_begin(estimator=self._estimator)
-        for task_id, (kind, number, n_all, sweeps) in enumerate(parts):
+        for number in range(n_chains):
             task = None
             if self._task is not None:
-                name = "pilot chain" if kind == "pilot" else "chain"
-                task = self._task.subcontext(task_name=name, task_id=task_id, max_subtasks=sweeps)
-            title = f"{kind} {number + 1}/{n_all}"
-            self._chains[kind, number] = _Progress(title, sweeps, task)
+                task = self._task.subcontext(
+                    task_name="chain", task_id=number, max_subtasks=n_sweeps
+                )
+            self._chains[number] = _Progress(f"chain {number + 1}/{n_chains}", n_sweeps, task)
 
-    def tell(self, kind: str, number: int, record: SweepRecord) -> None:
-        """Report one sweep of a "pilot" or "chain"."""
+    def tell(self, number: int, record: SweepRecord) -> None:
+        """Report one sweep of a chain."""
         with self._lock:
-            chain = self._chains[kind, number]
+            chain = self._chains[number]
             chain.n_done += 1
             if chain.task is not None:
                 self._tell_callbacks(chain, record)

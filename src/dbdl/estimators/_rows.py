@@ -170,23 +170,29 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
         return to_probabilities(scores, 1.0 / self.temperature_)
 
 
-def decode(codes: Any, atoms: Floats) -> Floats:
-    """Reconstruct rows from codes (n_samples, n_atoms), which messages call X."""
+def check_codes(codes: Any, n_atoms: int) -> Any:
+    """Return codes (n_samples, n_atoms), which messages call X, as an array or a CSR matrix."""
     codes = check_array(
         only_numbers(codes, "X"),
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         input_name="X",
     )
-    if codes.shape[1] != len(atoms):
+    if codes.shape[1] != n_atoms:
         raise ValueError(
-            f"X, the codes, has {codes.shape[1]} columns, but there are {len(atoms)} atoms; pass "
+            f"X, the codes, has {codes.shape[1]} columns, but there are {n_atoms} atoms; pass "
             "codes as returned by transform"
         )
+    return codes
+
+
+def decode(codes: Any, atoms: Floats) -> Floats:
+    """Reconstruct rows from checked codes (n_samples, n_atoms)."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = codes @ atoms
     rows = rows.toarray() if issparse(rows) else rows
-    if not np.isfinite(rows).all():
+    most = 2.0 ** (SAFE_EXPONENT[rows.dtype.name] + 20)  # rows themselves are 2^20 times smaller
+    if not np.abs(rows).max(initial=0) <= most:
         raise ValueError(
             "X holds codes so large that their products with the atoms overflow. Expected codes as "
             "returned by transform. Look for extreme values."

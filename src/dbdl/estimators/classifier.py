@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -22,25 +23,30 @@ from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.checkpoints import Choice
+from dbdl.learn.choice import Candidates, Choice, choose
 from dbdl.learn.held_out import HeldOutChoice
-from dbdl.learn.members import Member, learn_members
+from dbdl.learn.members import Member, learn_members, publish_members
 from dbdl.learn.online import (
     OnlineState,
     Published,
     choose_for_batch,
+    finish_batch,
     in_order,
     learn_batch,
     take_batch,
 )
-from dbdl.learn.pilots import Candidates, choose
 from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smallest_good
+from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
+from dbdl.views import FittedView, OwnView, View
 
-#: Candidates for the weight of joint labels.
+Views = tuple[View | OwnView, ...]
+
+#: Weights of joint labels, which members take in turn.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
 #: Kinds of label atoms that are computed from sums over rows, to which a batch can add.
 ONLINE_CLASSIFIERS = ("ridge", "recoded")
@@ -62,6 +68,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     row is coded over the atoms by matching pursuit or the lasso, and a linear classifier is applied
     to its code.
 
+    Several chains are learned, and their scores are averaged with weights. Each chain sees the rows
+    through a *view*: a linear map after which the model's assumption of white noise is nearly true.
+    Each chain also leaves out a tenth of the rows, which choose its coder, its weight and the
+    temperature of the probabilities. One chain and the view "plain" are the paper's model.
+
     The number of atoms is not inferred. It is the number of distinct training rows that a chain
     draws at its start, by default about 0.78 per training row: copies are left out at once, and the
     sweeps drop hardly any other atom.
@@ -70,24 +81,36 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ----------
     n_sweeps : int, default=35
         Number of Gibbs sweeps per chain.
-    n_chains : int, default=5
-        Number of chains, with different seeds. Each has its own dictionary; their scores are
-        averaged.
+    n_chains : int, default=None
+        Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
+        but at least 5, and three times as many for up to 600 rows.
+    views : str, View, transformer or list of these, default="auto"
+        The maps through which chains see the rows, in turn. "auto" means the seven views of
+        `dbdl.views.AUTOMATIC`, or those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at
+        most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other
+        names are "centred", "standardised", "whitened" (by the covariance within classes),
+        "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
+        "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
+        constant coordinate keeps the size of a row). A transformer of scikit-learn is fitted for
+        each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
-        replacement (``initial_ratio`` of the model), at most 5000 in all.
+        replacement (``initial_ratio`` of the model), at most 5000 in all. "auto" learns
+        dictionaries of five sizes, the largest of which is that of None, and takes the smallest
+        whose accuracy on the rows left out is within one standard error of the best (see
+        ``size_curve_``). It takes less than three times as long as None.
     coder : str, Coder or list of these, default="auto"
         How a new row is coded. "forward" and "orthogonal" are matching pursuit, where the next atom
         is the one that lowers the residual most, or the one of the textbook rule. For both, the
         mean of the codes along the greedy path, which shrinks the coefficients of the atoms chosen
         last, is tried too. "lasso" follows the lasso's path until more than ``n_nonzero`` atoms
         would join, which shrinks all coefficients. "posterior mean" averages Gibbs draws of the
-        code. "auto" chooses among the first three on training rows that pilot chains never saw (see
+        code. "auto" chooses among the first three on the rows that chains left out (see
         ``held_out_``), or on a GPU among the first two, since the lasso runs on the CPU. A coder of
-        `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the held-out rows
+        `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the rows left out
         choose.
     n_nonzero : int or "auto", default="auto"
-        Number of non-zeros in the code of a new row. "auto" chooses it on the same held-out rows.
+        Number of non-zeros in the code of a new row. "auto" chooses it on the same rows.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
         How the label atoms are found: by ridge regression of the labels on the training codes of
         the chain ("ridge"); on training rows recoded like new rows ("recoded"); by the same
@@ -96,11 +119,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     penalty : float, default=0.1
         Penalty of the ridge regression.
     label_weight : float or "auto", default="auto"
-        Weight of the appended labels for ``classifier="joint"``; "auto" chooses it on held-out
-        rows.
+        Weight of the appended labels for ``classifier="joint"``; with "auto" chains take 0.01, 0.1
+        and 1 in turn.
     calibrate : bool, default=True
-        Fit the temperature of `predict_proba` on held-out rows. Otherwise the temperature is 1, and
-        there are no pilot chains if there is nothing else to choose.
+        Fit the temperature of `predict_proba` on the rows that chains left out. Otherwise the
+        temperature is 1, and chains leave out no rows if there is nothing else to choose.
     model : ModelSettings, default=None
         Priors, scan, start and end of the chains; a grid search can vary
         ``model__noise_precision`` and the like. None means the defaults.
@@ -108,7 +131,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Weight of earlier batches at each new batch of `partial_fit`: 1 forgets nothing; with 0.9 a
         row counts 0.9 after one batch and 0.81 after two.
     normalize : bool, default=True
-        Scale rows to unit norm first. The default precisions make sense for unit rows only.
+        Scale rows to unit norm, in every view. The default precisions make sense for unit rows
+        only. With False the only view is "plain".
     device : str, default="cpu"
         Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
         ``dbdl[gpu]``), "auto" for a GPU if there is one. "dask" runs the chains on the workers of
@@ -136,23 +160,26 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm; those of several chains are stacked.
+        Atoms of all chains, mapped back to the space of the rows. Those of plain chains have unit
+        norm.
     selection_probability_ : ndarray of shape (n_classes, n_atoms)
         Probability that a row of the class uses the atom (mean of eq. 11).
     label_atoms_ : ndarray of shape (n_atoms, n_classes), or (n_atoms, 1) for two classes
-        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``.
+        ``transform(X) @ label_atoms_`` gives ``decision_function(X)``. It contains the weights of
+        the chains.
     n_atoms_ : int
         Number of atoms over all chains, about that of the distinct rows drawn.
-    coder_ : Coder
-        The coder in use, with its number of non-zeros.
     temperature_ : float
-        Temperature of the softmax of `predict_proba`, fitted on held-out rows.
+        Temperature of the softmax of `predict_proba`, fitted on rows that chains left out.
     held_out_ : HeldOutChoice or None
-        Results of each coder on the held-out rows; None if there were none.
+        Results of each coder on the rows that chains left out; None if there were none.
+    size_curve_ : SizeCurve or None
+        Accuracy against the number of atoms, for ``n_initial_atoms="auto"``.
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
-        Each chain's own atoms, probabilities, label atoms and trace.
+        Each chain's view, atoms in the space of the view, coder, weight, probabilities, label atoms
+        and trace.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     n_features_in_ : int
@@ -181,7 +208,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's own form
         **CHAIN_CONSTRAINTS,
-        "n_chains": [AT_LEAST_ONE],
+        "n_initial_atoms": [*CHAIN_CONSTRAINTS["n_initial_atoms"], StrOptions({"auto"})],
+        "n_chains": [None, AT_LEAST_ONE],
+        "views": [str, View, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
         "label_weight": [StrOptions({"auto"}), POSITIVE],
@@ -189,13 +218,15 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     }
 
     held_out_: HeldOutChoice | None
+    size_curve_: SizeCurve | None
 
     def __init__(
         self,
         *,
         n_sweeps: int = 35,
-        n_chains: int = 5,
-        n_initial_atoms: int | None = None,
+        n_chains: int | None = None,
+        views: Any = "auto",
+        n_initial_atoms: int | str | None = None,
         coder: str | Coder | Sequence[str | Coder] = "auto",
         n_nonzero: int | str = "auto",
         classifier: str = "ridge",
@@ -215,6 +246,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     ) -> None:
         self.n_sweeps = n_sweeps
         self.n_chains = n_chains
+        self.views = views
         self.n_initial_atoms = n_initial_atoms
         self.coder = coder
         self.n_nonzero = n_nonzero
@@ -259,7 +291,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         - A class whose rows use no atom keeps its strength precision.
         - The published atoms are the posterior mean, which is the limit of the mean of many draws
           (``n_atom_draws`` averages draws), scaled to unit norm; codes and label atoms follow.
-        - `predict_proba` is a softmax with a temperature fitted on held-out rows.
+        - The chain learns from all rows, and `predict_proba` is a softmax with temperature 1. With
+          ``calibrate=True`` a tenth of the rows is left out, and the temperature is fitted on it.
 
         Parameters
         ----------
@@ -275,7 +308,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             least_energy=0.0,
             n_start_nonzero=50,
         )
-        paper = cls(n_chains=1, coder=Orthogonal(n_nonzero), classifier="gibbs", model=model)
+        paper = cls(
+            n_chains=1,
+            views="plain",
+            coder=Orthogonal(n_nonzero),
+            classifier="gibbs",
+            calibrate=False,
+            model=model,
+        )
         return paper.set_params(**overrides)
 
     @whole_or_not_at_all
@@ -298,13 +338,19 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
-        problem, crew = self._problem(*self._rows_and_classes(X, y))
+        rows, class_of_row = self._rows_and_classes(X, y)
         candidates = self._candidates()
+        problem, crew = self._problem(rows, class_of_row, candidates)
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
-            choice = choose(problem, candidates, crew, journal)
-            members = learn_members(problem, choice, crew, journal)
+            attempts = []
+            for sized in self._sizes(problem):
+                learned = learn_members(sized, candidates.coders, crew, journal)
+                choice = choose(learned, problem.class_of_row, candidates)
+                attempts.append(Attempt(sized, learned, choice))
+        (_, learned, choice), self.size_curve_ = smallest_good(attempts)
+        members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
         return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
@@ -319,9 +365,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         whose size does not grow with the number of batches. Rows that the dictionary explains badly
         become new atoms, up to ``n_initial_atoms`` in all (5000 if None).
 
-        The coder and the temperature are chosen on the rows of the batch before they are learned.
-        If the batch has new classes, pilot chains hold out some of its rows instead. The results of
-        earlier batches count half at each batch.
+        Views are learned from the first batch and stay. Coders, weights and the temperature are
+        chosen on the rows of the batch before they are learned. If the batch has new classes,
+        chains leave out some of its rows instead. The results of earlier batches count half at each
+        batch.
 
         Parameters
         ----------
@@ -336,6 +383,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         -------
         self : DBDLClassifier
         """
+        if self.n_initial_atoms == "auto":
+            raise ValueError(
+                "partial_fit with n_initial_atoms='auto', which needs all rows at once. Use a "
+                "number of atoms, or None."
+            )
         if self.classifier not in ONLINE_CLASSIFIERS:
             raise ValueError(
                 f"partial_fit needs classifier to be one of {ONLINE_CLASSIFIERS}, got "
@@ -344,7 +396,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             )
         state, published = self._earlier_batches(), None
         if state.chains:
-            choice = Choice(self.coder_, self.temperature_, 1.0, self.held_out_)
+            coders = tuple(chain.coder for chain in self.chains_)
+            weights = np.array([chain.weight for chain in self.chains_])
+            choice = Choice(coders, weights, self.temperature_, self.held_out_)
             published = Published(self.chains_, self.classes_, choice)
         rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
         check_classification_targets(labels)
@@ -352,28 +406,31 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         known = np.empty(0, labels.dtype) if published is None else self.classes_
         all_classes = known_classes(known, labels, classes)
         state, batch = take_batch(state, rows, labels)
-        problem, crew = self._problem(batch.data.X, batch.data.class_of_row, state)
         candidates = self._candidates(first=published is None)
-        with self._journal_of_batch(problem, candidates, state, batch) as journal:
-            choice = choose_for_batch(
-                published, state, batch, problem, candidates, self.forgetting, crew, journal
+        problem, crew = self._problem(batch.data.X, batch.data.class_of_row, candidates, state)
+        with self._journal_of_batch(problem, candidates, state) as journal:
+            learned = learn_batch(
+                state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
-            state, members = learn_batch(
-                state, batch, problem, choice.coder, self.forgetting, crew, journal
-            )
+        choice = choose_for_batch(published, state, batch, learned, candidates, crew)
+        state, members = finish_batch(state, learned, candidates.coders, choice)
         self.classes_ = all_classes
         return self._publish(in_order(members, state, all_classes), choice, online=state)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
         """Set the fitted attributes."""
         self.temperature_, self.held_out_ = choice.temperature, choice.held_out
+        if self.n_initial_atoms != "auto":
+            self.size_curve_ = None
+        elif self.verbose:
+            print(self.size_curve_, flush=True)
         return super()._publish(members, choice, **remembered)
 
     def _stack(self, chains: list[Member]) -> None:
         """Set the arrays of all chains."""
         super()._stack(chains)
         self.selection_probability_ = np.hstack([m.selection_probability for m in chains])
-        label_atoms = np.concatenate([m.label_atoms for m in chains]) / len(chains)
+        label_atoms = np.concatenate([m.weight * m.label_atoms for m in chains])
         if len(self.classes_) == 2:
             label_atoms = label_atoms[:, 1:] - label_atoms[:, :1]
         self.label_atoms_ = label_atoms
@@ -383,21 +440,31 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
-        self._check_attributes(scope.inner(), "temperature_", "held_out_")
+        self._check_attributes(scope.inner(), "temperature_", "held_out_", "size_curve_")
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
     def _problem(
-        self, X: Any, class_of_row: NDArray[np.int64], state: OnlineState | None = None
+        self,
+        X: Any,
+        class_of_row: NDArray[np.int64],
+        candidates: Candidates,
+        state: OnlineState | None = None,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
-        labels = LabelSettings(kind, self.penalty)
+        labels = LabelSettings(kind, self.penalty, self._label_weights())
         n_classes, n_chains = len(self.classes_ if state is None else state.labels), self.n_chains
         if state is not None and state.chains:
             n_chains = len(state.chains)
         seed = None if state is None else state.seed
-        problem, crew = self._pose(X, class_of_row, n_classes, labels, n_chains, seed)
+        problem, crew = self._pose(
+            X, class_of_row, n_classes, labels, seed,
+            n_chains=n_chains,
+            leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
+        )  # fmt: skip
+        if isinstance(self.views, str) and self.views == "auto":
+            problem = replace(problem, views=self._usable_views(problem, problem.views, state))
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
@@ -405,16 +472,37 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             )
         return problem, crew
 
+    def _usable_views(
+        self, problem: Problem, views: Views, state: OnlineState | None = None
+    ) -> Views:
+        """Return the automatic views without those that ruin the rows; later batches keep them."""
+        if state is None or not state.chains:
+            return usable_views(problem, views)
+        known = (chain.view for chain in state.chains)
+        return tuple(dict.fromkeys(v.recipe for v in known if isinstance(v, FittedView)))
+
     def _candidates(self, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""
-        coders = self._coders(self.n_features_in_)
-        if not first and self.classifier == "recoded":  # label atoms belong to one coder
-            coders = [self.coder_]
-        weights: tuple[float, ...] = (1.0,)
-        if self.classifier == "joint":
-            auto = self.label_weight == "auto"
-            weights = LABEL_WEIGHTS if auto else (float(self.label_weight),)
-        return Candidates(coders, weights, self.calibrate)
+        coders, recoded = self._coders(self.n_features_in_), self.classifier == "recoded"
+        if not first and recoded:  # label atoms belong to one coder
+            coders = [self.chains_[0].coder]
+        return Candidates(coders, self.calibrate, shared=recoded)
+
+    def _sizes(self, problem: Problem) -> list[Problem]:
+        """Return the problem with every number of initial atoms that is tried."""
+        if self.n_initial_atoms != "auto":
+            return [problem]
+
+        def views_for(atoms_per_row: float) -> Views:
+            views = self._views(atoms_per_row)
+            return self._usable_views(problem, views) if self.views == "auto" else views
+
+        return sizes_of(problem, views_for)
+
+    def _label_weights(self) -> tuple[float, ...]:
+        """Return the weights of joint labels, which members take in turn."""
+        auto = self.label_weight == "auto"
+        return LABEL_WEIGHTS if auto else (float(self.label_weight),)
 
     @by_blocks
     @single_threaded_blas()
@@ -450,4 +538,10 @@ def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | Non
         raise ValueError(
             f"classes are numbers in one place and strings in another: {parts}. Use one kind."
         )
-    return np.unique(np.concatenate(parts))
+    together = np.concatenate(parts)
+    if together.dtype.kind == "f" and all(part.dtype.kind in "iu" for part in parts):
+        raise ValueError(
+            f"classes are whole numbers that no type holds together: {parts}. Use smaller numbers, "
+            "or strings."
+        )
+    return np.unique(together)

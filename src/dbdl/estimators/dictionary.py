@@ -17,10 +17,9 @@ from dbdl.coding import FAMILIES, Coder
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.checkpoints import Choice
-from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import learn_batch, take_batch
-from dbdl.learn.pilots import Candidates, choose
+from dbdl.learn.choice import Candidates, Choice, without_rows
+from dbdl.learn.members import Member, learn_members, publish_members
+from dbdl.learn.online import finish_batch, learn_batch, take_batch
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
 from dbdl.model.trust import Scope
@@ -57,7 +56,7 @@ random_state, verbose
     Attributes
     ----------
     atoms_, components_ : ndarray of shape (n_atoms, n_features)
-        Atoms of unit norm.
+        Atoms, of unit norm if rows are scaled to unit norm.
     selection_probability_ : ndarray of shape (n_atoms,)
         Probability that a row uses the atom (mean of eq. 11).
     n_atoms_ : int
@@ -142,8 +141,9 @@ random_state, verbose
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
-            choice = choose(problem, candidates, crew, journal)
-            members = learn_members(problem, choice, crew, journal)
+            learned = learn_members(problem, candidates.coders, crew, journal)
+        choice = without_rows(candidates, 1)
+        members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
         return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
@@ -174,11 +174,12 @@ random_state, verbose
         state, batch = take_batch(state, rows, np.zeros(len(rows), dtype=np.int64))
         problem, crew = self._problem(batch.data.X, state.seed)
         candidates = self._candidates()
-        with self._journal_of_batch(problem, candidates, state, batch) as journal:
-            choice = choose(problem, candidates, crew, journal)
-            state, members = learn_batch(
-                state, batch, problem, choice.coder, self.forgetting, crew, journal
+        with self._journal_of_batch(problem, candidates, state) as journal:
+            learned = learn_batch(
+                state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
+        choice = without_rows(candidates, 1)
+        state, members = finish_batch(state, learned, candidates.coders, choice)
         return self._publish(members, choice, online=state)
 
     def _problem(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
@@ -199,11 +200,12 @@ random_state, verbose
         """Set the fitted attributes; the chain decides the number of non-zeros unless given."""
         if self.n_nonzero == "auto" and not isinstance(self.coder, Coder):
             used = max(1, round(float(members[0].trace.mean_nonzero[-1])))
-            choice = replace(choice, coder=replace(choice.coder, n_nonzero=used))
+            members = [replace(members[0], coder=replace(members[0].coder, n_nonzero=used))]
         return super()._publish(members, choice, **remembered)
 
     def _stack(self, chains: list[Member]) -> None:
         """Set the arrays of the chain."""
         super()._stack(chains)
         self.selection_probability_ = chains[0].selection_probability[0]
+        self.coder_ = chains[0].coder
         self.trace_ = chains[0].trace

@@ -17,9 +17,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dbdl.backends import NumbaBackend
-from dbdl.coding import Coder
+from dbdl.coding import Coder, encode_each
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.learn.members import score_rows
 from dbdl.registry import Method
 
 #: Folds of the cross-validation that chooses settings, and bins of the calibration error.
@@ -66,8 +65,9 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
 
     Seconds are those of this fit alone: not those of a search before it, nor, where
     `dbdl.experiments.warm.warm_up_once` was called, those of compilation. ``n_atoms`` is that of
-    one dictionary, 0 for a method without. Where DBDL chose among coders, the one it chose stands
-    beside the best one in hindsight.
+    one dictionary, 0 for a method without. Where DBDL chose among coders, the one that its chains
+    use most stands beside the best one in hindsight. Probabilities that were not calibrated are not
+    measured.
     """
     model = method(**settings)
     start = time.perf_counter()
@@ -81,11 +81,11 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
         "query_milliseconds": 1e3 * (time.perf_counter() - start) / len(test.y),
         "n_atoms": _atoms_of_one_dictionary(model),
     }
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and getattr(model, "calibrate", True):
         figures |= probability_figures(model.predict_proba(test.X), model.classes_, test.y)
     choice = model.held_out_ if isinstance(model, DBDLClassifier) else None
     if choice is not None and len(choice.coders) > 1:
-        figures["coder"] = choice.coder.label
+        figures["coder"] = most_used_coder(model).label
         best, figures["best_accuracy"] = hindsight(model, choice.coders, test)
         figures["best_coder"] = best.label
     return figures
@@ -97,7 +97,15 @@ def _atoms_of_one_dictionary(model: Any) -> int:
     if members is not None:
         return round(float(np.mean([len(member) for member in members])))
     n_atoms: int = getattr(model, "n_atoms_", 0)
-    return n_atoms // getattr(model, "n_chains", 1)
+    return n_atoms // len(getattr(model, "chains_", (model,)))
+
+
+def most_used_coder(model: DBDLClassifier) -> Coder:
+    """Return the coder of the chains that have the largest weight together."""
+    weights: dict[Coder, float] = {}
+    for chain in model.chains_:
+        weights[chain.coder] = weights.get(chain.coder, 0.0) + chain.weight
+    return max(weights, key=lambda coder: weights[coder])
 
 
 def probability_figures(
@@ -125,8 +133,13 @@ def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_
 
 
 def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tuple[Coder, float]:
-    """Return the coder that would have been best on the test rows, and its accuracy."""
-    rows = model._scaled(np.ascontiguousarray(test.X, dtype=model.atoms_.dtype))
-    every = score_rows(rows, model.chains_, coders, NumbaBackend())
+    """Return the coder that, used by all members, would have been best on the test rows."""
+    every: list[Any] = [0.0] * len(coders)
+    for chain in model.chains_:
+        rows = chain.view.apply(np.ascontiguousarray(test.X, dtype=chain.atoms.dtype))
+        codes = encode_each(rows, chain.prepared, coders, NumbaBackend())
+        every = [
+            e + chain.weight * (c @ chain.label_atoms) for e, c in zip(every, codes, strict=True)
+        ]
     accuracy = [np.mean(model.classes_[scores.argmax(axis=1)] == test.y) for scores in every]
     return coders[int(np.argmax(accuracy))], float(max(accuracy))

@@ -37,7 +37,8 @@ def labelled_rows(data: Dataset, unit: bool) -> LabelledRows:
     """Return the rows of a data set, scaled to unit norm for every method where ``unit``.
 
     Rows of unit norm are the paper's protocol; they are float32, scaled in float64. Rows that are
-    left as they are, are scaled by each dictionary method itself, and not by the plain ones.
+    left as they are, are scaled by each method itself: to unit norm by the dictionary methods, and
+    in one of two ways by the plain ones (`dbdl.rivals._scaled_rows`).
     """
     if data.y is None:
         raise DataError(f"{data.name} has no labels, which an experiment needs")

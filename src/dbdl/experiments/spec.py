@@ -18,13 +18,14 @@ from dbdl.registry import methods
 #: How settings were found, for the reader of a table: with `nothing_chosen`, or without.
 NOTHING_CHOSEN = (
     "Nothing was searched (--quick): every method has fixed settings, and so has DBDL, which codes "
-    "new rows with at most 10 non-zeros by forward selection. Without --quick the settings of "
-    "every method are chosen on training rows."
+    "new rows by the lasso's path up to 14 non-zeros. It fits the weights of its chains on "
+    "rows that they leave out, as always. Without --quick the settings of every method are chosen "
+    "on training rows."
 )
 CHOSEN = (
     "Settings that are not given were chosen on training rows. Grids (dbdl methods) are searched "
-    "by cross-validation, and fit s leaves that out. DBDL and random rows choose their coder "
-    "inside fit, on held-out training rows, and fit s counts that."
+    "by cross-validation, and fit s leaves that out. DBDL and random rows choose their "
+    "coders inside fit, on held-out training rows, and fit s counts that."
 )
 
 _TABLES = files("dbdl.experiments") / "tables"
@@ -58,14 +59,15 @@ class Table:
     entries: tuple[Entry, ...]
     note: str = ""  #: For the reader who compares.
     #: Whether every method is given rows of unit norm, as in the paper. If not, rows are left as
-    #: they are, and each dictionary method scales them itself.
+    #: they are, and each method scales them itself.
     unit_rows: bool = False
 
     @classmethod
     def from_toml(cls, text: str, source: str) -> Self:
         """Read a table; with ``others = true`` all methods that it does not name come last.
 
-        Every mistake is named with its source.
+        Methods that run only where a table names them stay out. Every mistake is named with its
+        source.
         """
         try:
             given = tomllib.loads(text)
@@ -74,7 +76,8 @@ class Table:
             entries = [_entry(value) for value in given.pop("methods")]
             if given.pop("others", False):
                 named = {entry.method for entry in entries}
-                entries += [Entry(name) for name in methods() if name not in named]
+                unnamed = [m for m in methods().values() if m.name not in named]
+                entries += [Entry(m.name) for m in unnamed if not m.only_where_named]
             given["columns"] = {name: Protocol(**way) for name, way in given["columns"].items()}
             return cls(**given, entries=tuple(entries))
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:

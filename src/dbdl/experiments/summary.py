@@ -111,8 +111,13 @@ def _settings(records: list[Record]) -> str:
         accuracy = 100 * _mean(records, "best_accuracy")
         return f"{coders} (in hindsight {names('best_coder')}: {accuracy:.2f})"
     chosen = [record["chosen"] for record in records if record.get("chosen")]
-    values = {name: sorted({c[name] for c in chosen}) for name in (chosen[0] if chosen else ())}
-    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
+    values = {name: {c[name] for c in chosen} for name in (chosen[0] if chosen else ())}
+    return "; ".join(f"{name} {', '.join(_in_order(found))}" for name, found in values.items())
+
+
+def _in_order(values: Iterable[Any]) -> list[str]:
+    """Values as words: numbers by size, then words."""
+    return list(map(str, sorted(values, key=lambda value: (isinstance(value, str), value))))
 
 
 def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:
@@ -132,7 +137,7 @@ def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float
 
 
 def learning_in_words(lines: Sequence[Line]) -> str:
-    """Say what learning adds to the training rows that it starts from; empty if not known.
+    """Say what learning and views add to the training rows they start from; empty if not known.
 
     The lines are those of one column of a table.
     """
@@ -142,10 +147,11 @@ def learning_in_words(lines: Sequence[Line]) -> str:
     gain, p = round(-twin.difference, 2), twin.p_value
     rows = f"random training rows left as they are ({UNLEARNED})"
     if gain < 0:
-        return f"Learning adds nothing here: {rows} are {-gain:.2f} points more accurate than DBDL."
+        more = f"{-gain:.2f} points more accurate than DBDL"
+        return f"Learning and views add nothing here: {rows} are {more}."
     if gain == 0:
-        return f"Learning adds nothing here: {rows} are as accurate as DBDL."
-    found = f"Learning adds {gain:.2f} points over {rows}"
+        return f"Learning and views add nothing here: {rows} are as accurate as DBDL."
+    found = f"Learning and views add {gain:.2f} points to {rows}"
     if not np.isfinite(p):
         few = f", which {_in_splits(twin.n_splits)} cannot tell from chance"
         return found + few * (twin.n_splits < LEAST_SPLITS) + "."

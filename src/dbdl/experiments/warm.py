@@ -53,7 +53,8 @@ def warm_up(
     for X, y in tiny_problems(n_features, dtype):
         model = make(**settings)
         given = model.get_params()
-        model.set_params(**{k: min(given[k], enough) for k, enough in ENOUGH.items() if k in given})
+        some = {k: given[k] or enough for k, enough in ENOUGH.items() if k in given}
+        model.set_params(**{k: min(value, ENOUGH[k]) for k, value in some.items()})
         model.fit(X, y).predict(X)
         if hasattr(model, "predict_proba"):
             model.predict_proba(X)

@@ -46,6 +46,13 @@ class ChainSettings(ModelSettings):
             return max(self.n_initial_atoms, 2)
         return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
 
+    def n_distinct(self, n_rows: int) -> int:
+        """Return the expected number of distinct rows among the initial atoms."""
+        n_start = self.n_start(n_rows)
+        if self.n_initial_atoms is not None:
+            return min(n_start, n_rows)
+        return max(round(n_rows * (1 - (1 - 1 / n_rows) ** n_start)), 2)
+
     def draw_start(self, key: Key, data: Data, n_atoms: int, sweep: int = 0) -> NDArray[np.int64]:
         """Draw the rows that are candidates for new atoms before a sweep."""
         draw = rows_with_replacement if self.n_initial_atoms is None else rows_without_replacement

@@ -1,9 +1,9 @@
-"""The files of a fit: its identity, the choice on held-out rows, and the chains' last states.
+"""The files of a fit: its identity, and the chains' last states.
 
-A folder of checkpoints contains ``fit.npz``, with the identity of the fit and the choice on the
-held-out rows; one ``chain-000.npz`` per chain, with its last snapshot and, once it has ended, the
-published member; and one ``pilot-000.npz`` per pilot chain until the choice is made. Every file is
-written completely or not at all, so a process may be killed at any moment.
+A folder of checkpoints contains ``fit.npz``, with the identity of the fit, and one
+``chain-000.npz`` per chain, with its last snapshot and, once it has ended, its atoms. Views and
+choices are computed again when a fit is resumed. Every file is written completely or not at all, so
+a process may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from dbdl._files import checked_path, reason, remove_stale
 from dbdl._threads import block_slices
-from dbdl.coding import FAMILIES, Coder
-from dbdl.learn.held_out import HeldOutChoice
+from dbdl.coding import Coder
 from dbdl.learn.problem import Problem
 from dbdl.model.record import Record
 from dbdl.model.statistics import SUM_ROWS
-from dbdl.model.trust import Count, Positive, Scope, check
+from dbdl.model.trust import Count, Scope, check
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.checkpoint import (
     CheckpointError,
@@ -38,9 +37,10 @@ from dbdl.sampler.checkpoint import (
     write_archive,
 )
 from dbdl.sampler.run import Snapshot
+from dbdl.views import View
 
 if TYPE_CHECKING:
-    from dbdl.learn.members import Member
+    from dbdl.learn.members import LabelledAtoms
 
 #: Parameters of an estimator that do not change its result; ``random_state`` gives the seed.
 NOT_DECIDING = frozenset(
@@ -50,42 +50,6 @@ FIT_FILE = "fit.npz"
 #: Seconds after which an unfinished file is assumed to belong to a killed process.
 STALE_SECONDS = 600
 WHAT_TO_DO = "Use another path for checkpoint, or remove the folder to start again."
-
-
-@dataclass(frozen=True)
-class Choice(Record):
-    """The choice made on held-out rows.
-
-    Attributes
-    ----------
-    coder : Coder
-    temperature : float
-        Temperature of the softmax of the scores.
-    label_weight : float
-        Weight of labels that are learned jointly with the atoms.
-    held_out : HeldOutChoice or None
-        Results of every coder; None if no row could be held out.
-    """
-
-    coder: Coder
-    temperature: Positive
-    label_weight: Positive
-    held_out: HeldOutChoice | None
-
-    @classmethod
-    def of(
-        cls, coders: Sequence[Coder], held_out: HeldOutChoice | None, label_weight: float = 1.0
-    ) -> Choice:
-        """Choose the best coder or, without held-out rows, the one with the fewest non-zeros."""
-        if held_out is None:
-            fewest = min(coders, key=lambda coder: coder.n_nonzero)
-            return cls(fewest, 1.0, label_weight, None)
-        return cls(held_out.coder, 1.0 / held_out.sharpness, label_weight, held_out)
-
-    def loss(self) -> float:
-        """Log-loss on the held-out rows; infinite if there are none."""
-        held_out = self.held_out
-        return np.inf if held_out is None else float(held_out.log_loss[held_out.best])
 
 
 # ------------------------------------------------------------------------------------- identity
@@ -165,9 +129,12 @@ def _as_float(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Coder):
-        return [value.name, vars(value)]
-    raise TypeError(f"{value!r} is neither a number nor a string: a fit with it cannot be saved")
+    if isinstance(value, Coder | View):
+        return [type(value).__name__, value.__getstate__()]
+    raise ValueError(
+        f"a fit with {value!r} cannot be resumed, so checkpoint and warm_start do not go with it. "
+        "Expected parameters made of numbers and strings, such as views by name."
+    )
 
 
 def differences(old: Identity, new: Identity) -> list[str]:
@@ -192,10 +159,10 @@ def differences(old: Identity, new: Identity) -> list[str]:
 
 @dataclass(frozen=True)
 class KeptChain:
-    """A chain's last snapshot and, once it has ended, the published member."""
+    """A chain's last snapshot and, once it has ended, its published atoms."""
 
     snapshot: Snapshot
-    member: Member | None = None
+    member: LabelledAtoms | None = None
 
 
 class CheckpointFolder:
@@ -226,48 +193,34 @@ class CheckpointFolder:
             )
 
     def file(self, name: str) -> Path:
-        """File of a chain or a pilot chain."""
+        """File of a chain."""
         return self.path / f"{name}.npz"
 
-    def read_fit(self) -> tuple[Identity, Choice | None] | None:
-        """Return the fit's identity and choice, or None if there is no file yet."""
+    def read_fit(self) -> Identity | None:
+        """Return the fit's identity, or None if there is no file yet."""
         path = self.path / FIT_FILE
         if not path.exists():
             return None
-        about, arrays = self._read(path, "fit")
+        about, _ = self._read(path, "fit")
         with _not_as_written(path):
-            identity, choice = Identity(**about["identity"]), None
+            identity = Identity(**about["identity"])
             check(Identity, identity, "identity")
-            if about["choice"] is not None:
-                choice = _choice_from(about["choice"], arrays)
-                check(Choice, choice, "choice")
-        return identity, choice
+        return identity
 
-    def write_fit(self, identity: Identity, choice: Choice | None) -> None:
-        """Write the fit's identity and choice; with a choice, files of pilot chains are removed."""
-        arrays: dict[str, NDArray[Any]] = {}
-        words = None
-        if choice is not None:
-            words, held_out = dict(vars(choice)), choice.held_out
-            if held_out is not None:
-                parts = vars(held_out)
-                arrays = {k: v for k, v in parts.items() if isinstance(v, np.ndarray)}
-                words["held_out"] = {k: v for k, v in parts.items() if k not in arrays}
-        about = {"kind": "fit", "identity": asdict(identity), "choice": words}
-        self._write(self.path / FIT_FILE, json.loads(json.dumps(about, default=_plain)), arrays, "")
-        if choice is not None:
-            for pilot in self.path.glob("pilot-*.npz"):
-                pilot.unlink(missing_ok=True)
+    def write_fit(self, identity: Identity) -> None:
+        """Write the fit's identity."""
+        about = {"kind": "fit", "identity": asdict(identity)}
+        self._write(self.path / FIT_FILE, json.loads(json.dumps(about, default=_plain)), {}, "")
 
     def check_chains(self) -> None:
         """Refuse damaged files of chains before any work is done."""
-        for path in sorted(self.path.glob("*-*.npz")):
+        for path in sorted(self.path.glob("chain-*.npz")):
             with _what_to_do():
                 check_archive(path)
 
     def read_chain(self, name: str, key: str, snapshots: Scope, members: Scope) -> KeptChain | None:
         """Return the saved chain of the fit with this key, or None if there is none."""
-        from dbdl.learn.members import Member
+        from dbdl.learn.members import LabelledAtoms
 
         path = self.file(name)
         if not path.exists():
@@ -277,12 +230,14 @@ class CheckpointFolder:
             raise CheckpointError(f"{path} belongs to another fit or chain. {WHAT_TO_DO}")
         with _not_as_written(path):
             snapshot = from_arrays(Snapshot, arrays, "snapshot.", snapshots)
-            member = from_arrays(Member, arrays, "member.", members) if about["ended"] else None
+            member = (
+                from_arrays(LabelledAtoms, arrays, "member.", members) if about["ended"] else None
+            )
         self._last_sweep[name] = snapshot.sweep
         return KeptChain(snapshot, member)
 
     def write_chain(self, name: str, key: str, kept: KeptChain) -> None:
-        """Write the last snapshot of a chain and, once it has ended, the published member."""
+        """Write the last snapshot of a chain and, once it has ended, its atoms."""
         about = {"kind": "chain", "fit": key, "name": name, "ended": kept.member is not None}
         arrays = to_arrays(kept.snapshot, "snapshot.")
         if kept.member is not None:
@@ -316,18 +271,6 @@ class CheckpointFolder:
                 f"cannot write the checkpoint {path}: {reason(error)}{where}. The files in the "
                 "folder are whole: make room, or make it writable, and call fit again to resume."
             ) from error
-
-
-def _choice_from(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Choice:
-    held_out = words["held_out"]
-    if held_out is not None:
-        coders = tuple(_coder_from(*coder) for coder in held_out["coders"])
-        held_out = HeldOutChoice(**{**held_out, **arrays, "coders": coders})
-    return Choice(**{**words, "coder": _coder_from(*words["coder"]), "held_out": held_out})
-
-
-def _coder_from(name: str, settings: Mapping[str, Any]) -> Coder:
-    return FAMILIES[name](**settings)
 
 
 @contextmanager

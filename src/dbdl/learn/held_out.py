@@ -1,4 +1,4 @@
-"""Folds of held-out rows, the choice of a coder by its scores, and calibration."""
+"""Folds of rows that are held out, log-loss, and the temperature of probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.special import softmax
 from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
-from dbdl.model.trust import Count, Length, Positive, reals
+from dbdl.model.trust import Count, Length, NotNegative, Number, Positive, reals
 
 #: The inverse of a smaller sharpness, a temperature, would overflow.
 LEAST_SHARPNESS = 1e-300
@@ -35,29 +35,25 @@ class Fold(NamedTuple):
     held_out: NDArray[np.int64]
 
 
-def stratified_folds(
-    key: Key, class_of_row: Classes, n_folds: int, most_rows: int
-) -> Iterator[Fold]:
-    """Cut rows into folds class by class; the only row of a class is never held out.
+def stratified_folds(key: Key, class_of_row: Classes, n_folds: int, wanted: int) -> list[Fold]:
+    """Cut rows into folds class by class, and return the first that are ``wanted``.
 
-    If there are more than ``most_rows`` rows, a stratified sample of them is used.
+    The only row of a class is never held out. Folds without a row are left out.
     """
     rank = np.empty(len(class_of_row), dtype=np.int64)
     draw = uniforms(key, Site.FOLD, np.arange(len(class_of_row)), 0)
-    share = min(1.0, most_rows / len(class_of_row))
-    taking_part = np.zeros(len(class_of_row), dtype=bool)
     fold_of_row = np.empty(len(class_of_row), dtype=np.int64)
     offset = 0
     for c in _classes_by_first_row(class_of_row):
         own = np.flatnonzero(class_of_row == c)
         rank[own[np.argsort(draw[own], kind="stable")]] = np.arange(len(own))
-        taking_part[own] = rank[own] < max(int(np.ceil(share * len(own))), min(2, len(own)))
         fold_of_row[own] = (rank[own] + offset) % n_folds if len(own) > 1 else -1
         offset += len(own)
-    for fold in range(n_folds):
-        held_out = taking_part & (fold_of_row == fold)
-        if held_out.any():
-            yield Fold(np.flatnonzero(taking_part & ~held_out), np.flatnonzero(held_out))
+    present = np.unique(fold_of_row[fold_of_row >= 0])[:wanted]
+    return [
+        Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold))
+        for fold in present
+    ]
 
 
 def _classes_by_first_row(class_of_row: Classes) -> Classes:
@@ -116,6 +112,8 @@ def to_probabilities(scores: Scores, sharpness: float) -> Scores:
 class HeldOutChoice(Record):
     """Accuracy and log-loss of every coder on the held-out rows, and the best of them.
 
+    Rows that several members of an ensemble left out count once for each of them.
+
     Attributes
     ----------
     coders : tuple of Coder
@@ -130,6 +128,11 @@ class HeldOutChoice(Record):
         Number of held-out rows.
     every_sharpness : ndarray of shape (n_coders,)
         Inverse temperature for each coder.
+    view_log_loss, view_sharpness : ndarray of shape (n_views, n_coders)
+        The same for the members of each view.
+    ensemble_accuracy, ensemble_log_loss : float or None
+        Results of an ensemble with the coders and weights that were chosen: each row is scored by
+        the members that left it out. None if the scores above are not those of single members.
     """
 
     coders: Annotated[tuple[Coder, ...], Length("n_coders")]
@@ -139,11 +142,19 @@ class HeldOutChoice(Record):
     sharpness: Positive
     n_rows: Count
     every_sharpness: Annotated[NDArray[np.float64], reals("n_coders", least=LEAST_SHARPNESS)]
+    view_log_loss: Annotated[NDArray[np.float64], reals("n_views", "n_coders")]
+    view_sharpness: Annotated[
+        NDArray[np.float64], reals("n_views", "n_coders", least=LEAST_SHARPNESS)
+    ]
+    ensemble_accuracy: Annotated[float, Number(least=0, most=1)] | None = None
+    ensemble_log_loss: NotNegative | None = None
 
     def faults(self) -> Iterator[str]:
-        """Report an index of the best coder that is out of range."""
+        """Report an index of the best coder that is out of range, and results of no view."""
         if self.best >= len(self.coders):
             yield f"best is {self.best}, but there are {len(self.coders)} coders"
+        if not len(self.view_log_loss):
+            yield "view_log_loss has no view"
 
     @property
     def coder(self) -> Coder:
@@ -152,20 +163,32 @@ class HeldOutChoice(Record):
 
 
 def choose_coder(
-    coders: Sequence[Coder], scores: list[Scores], class_of_row: Classes
+    coders: Sequence[Coder], views: Sequence[Sequence[Scores]], classes: Sequence[Classes]
 ) -> HeldOutChoice:
-    """Choose among coders by the log-loss of held-out scores, one array per coder."""
-    sharpness = [fit_sharpness(s, class_of_row) for s in scores]
-    losses = np.array(
-        [log_loss(s, class_of_row, b) for s, b in zip(scores, sharpness, strict=True)]
-    )
+    """Choose among coders by the log-loss of held-out scores.
+
+    Each view has one array (n_rows, n_classes) of scores per coder, and the classes of its rows.
+    """
+    own = [_losses(scores, y) for scores, y in zip(views, classes, strict=True)]
+    pooled = [np.concatenate(parts) for parts in zip(*views, strict=True)]
+    class_of_row = np.concatenate(classes)
+    losses, sharpness = _losses(pooled, class_of_row)
     best = int(np.argmin(losses))
     return HeldOutChoice(
         coders=tuple(coders),
-        accuracy=np.array([(s.argmax(axis=1) == class_of_row).mean() for s in scores]),
+        accuracy=np.array([(s.argmax(axis=1) == class_of_row).mean() for s in pooled]),
         log_loss=losses,
         best=best,
-        sharpness=sharpness[best],
+        sharpness=float(sharpness[best]),
         n_rows=len(class_of_row),
-        every_sharpness=np.array(sharpness),
+        every_sharpness=sharpness,
+        view_log_loss=np.array([losses for losses, _ in own]),
+        view_sharpness=np.array([sharpness for _, sharpness in own]),
     )
+
+
+def _losses(scores: Sequence[Scores], class_of_row: Classes) -> tuple[Scores, Scores]:
+    """Log-loss by each coder after fitting the sharpness, and the sharpness."""
+    sharpness = [fit_sharpness(s, class_of_row) for s in scores]
+    losses = [log_loss(s, class_of_row, b) for s, b in zip(scores, sharpness, strict=True)]
+    return np.array(losses), np.array(sharpness)

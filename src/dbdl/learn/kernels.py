@@ -19,6 +19,7 @@ from dbdl.coding import CodePrior, Coder, Forward, PreparedAtoms
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
 from dbdl.model.atom_priors import AtomPosterior
+from dbdl.views import LabelledRows, view_named
 
 N_ROWS, N_FEATURES, N_ATOMS = 12, 5, 8
 
@@ -41,9 +42,10 @@ def compile_kernels(dtype: np.dtype[Any], coders: Iterable[Coder]) -> None:
 def _call_all(dtype: np.dtype[Any], families: Iterable[type[Coder]]) -> None:
     backend, key = NumbaBackend(), make_key(0)
     X = np.random.default_rng(0).random((N_ROWS, N_FEATURES)).astype(dtype)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    class_of_row = np.arange(N_ROWS) % 2
+    X = view_named("whitened").fit(LabelledRows(X, class_of_row, 2)).apply(X)
     settings = ChainSettings(n_sweeps=1, n_initial_atoms=N_ATOMS)
-    learn_chain(key, X, np.arange(N_ROWS) % 2, settings, backend)
+    learn_chain(key, X, class_of_row, settings, backend)
     atoms, births = X[:N_ATOMS].copy(), np.arange(N_ATOMS)
     for precision in (np.eye(N_ATOMS), np.ones((N_ATOMS, N_ATOMS)) + np.eye(N_ATOMS)):
         posterior = AtomPosterior(precision, np.ones(atoms.shape))

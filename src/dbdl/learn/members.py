@@ -1,8 +1,8 @@
-"""Members of an ensemble: chains with label atoms, as they are published."""
+"""Members of an ensemble: chains with their views and label atoms, as they are published."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -16,24 +16,26 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import CodePrior, Coder, PreparedAtoms, encode_each
 from dbdl.draws import Key
 from dbdl.learn.chain import LearnedChain, learn_chain
-from dbdl.learn.checkpoints import Choice
+from dbdl.learn.held_out import Scores
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
-from dbdl.learn.problem import Problem
+from dbdl.learn.problem import Problem, Share
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
-from dbdl.model.trust import Atoms, Count, reals
+from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, Trace
+from dbdl.views import FittedOwnView, FittedView
 
 
 @dataclass(frozen=True)
-class Member(Record):
-    """One chain of an ensemble, as published.
+class LabelledAtoms(Record):
+    """The atoms of one chain, in the space of its view, and its label atoms.
 
     Attributes
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
+        Atoms of unit norm; the view may have appended a constant coordinate.
     selection_probability : ndarray of shape (n_classes, n_atoms)
     label_atoms : ndarray of shape (n_atoms, n_classes), or (n_atoms, 0) without labels
     trace : Trace
@@ -55,55 +57,132 @@ class Member(Record):
         """The atoms with their Gram matrices, computed once for all queries."""
         return PreparedAtoms(self.atoms, self.code_prior)
 
-    def encode(self, X: Floats, coder: Coder, backend: Backend) -> csr_matrix:
-        """Codes of rows (n_samples, n_atoms)."""
-        return coder.encode(X, self.prepared, backend)
+
+@dataclass(frozen=True)
+class Member(LabelledAtoms):
+    """One chain of an ensemble, as published.
+
+    Attributes
+    ----------
+    view : FittedView or FittedOwnView
+        The map of rows that the chain saw.
+    coder : Coder
+        The coder of new rows.
+    weight : float
+        Share of the member's scores in those of the ensemble; the shares add up to 1.
+    """
+
+    view: FittedView | FittedOwnView
+    coder: Coder
+    weight: Annotated[float, Number(least=0, most=1)]
+
+    def faults(self) -> Iterator[str]:
+        """Report atoms that are not in the space of the view."""
+        yield from faults_of_view(self.view, self.atoms)
+
+    def encode(self, X: Floats, backend: Backend) -> csr_matrix:
+        """Codes (n_samples, n_atoms) of rows as they are."""
+        return self.coder.encode(self.view.apply(X, backend.n_threads), self.prepared, backend)
+
+    @cached_property
+    def restored_atoms(self) -> Floats:
+        """The atoms (n_atoms, n_features_in) in the space of the rows."""
+        return self.view.restore_atoms(self.atoms)
 
 
-def score_rows(
-    X: Floats, members: Sequence[Member], coders: Sequence[Coder], backend: Backend
-) -> list[NDArray[np.float64]]:
-    """Scores (n_samples, n_classes) of rows by each coder, averaged over members."""
-    scores = [np.zeros((len(X), members[0].label_atoms.shape[1])) for _ in coders]
-    for member in members:
-        # Not `member.prepared`: an interrupted batch must not even change the model's caches.
-        atoms = PreparedAtoms(member.atoms, member.code_prior)
-        codes = encode_each(X, atoms, coders, backend)
-        for total, part in zip(scores, codes, strict=True):
-            total += part @ member.label_atoms / len(members)
-    return scores
+def faults_of_view(view: FittedView | FittedOwnView, atoms: Floats) -> Iterator[str]:
+    """Report atoms that are not in the space of a view."""
+    if view.n_features != atoms.shape[1]:
+        yield f"atoms have {atoms.shape[1]} features, but the view gives {view.n_features}"
 
 
-def learn_members(problem: Problem, choice: Choice, crew: Crew, journal: Journal) -> list[Member]:
-    """Learn the chains, which differ by their seeds, in parallel; some may be resumed."""
-    problem = problem.with_label_weight(choice.label_weight)
-    work = partial(learn_member, problem, choice.coder, journal)
-    return crew.map(work, range(problem.n_chains))
+@dataclass(frozen=True)
+class LearnedMember:
+    """A member before its coder and weight are chosen, with its scores of the rows left out."""
+
+    share: Share
+    atoms: LabelledAtoms
+    view: FittedView | FittedOwnView
+    label_atoms: list[NDArray[np.float64]]  # for each coder
+    scores: list[Scores]  # (n_left_out, n_classes) for each coder
+
+
+def publish_members(
+    members: Sequence[LearnedMember],
+    candidates: Sequence[Coder],
+    coders: Sequence[Coder],
+    weights: NDArray[np.float64],
+) -> list[Member]:
+    """Publish members with the coders and weights that were chosen for them."""
+    published = []
+    for member, coder, weight in zip(members, coders, weights, strict=True):
+        parts = member.atoms.__getstate__()
+        parts["label_atoms"] = member.label_atoms[list(candidates).index(coder)]
+        published.append(Member(**parts, view=member.view, coder=coder, weight=float(weight)))
+    return published
+
+
+def learn_members(
+    problem: Problem, coders: Sequence[Coder], crew: Crew, journal: Journal
+) -> list[LearnedMember]:
+    """Learn the members in parallel; some may be resumed.
+
+    Each sees the rows through its view and leaves out some of them, which it scores with every
+    coder.
+    """
+    return crew.map(partial(learn_member, problem, coders, journal), problem.shares())
 
 
 def learn_member(
-    problem: Problem, coder: Coder, journal: Journal, number: int, backend: Backend
-) -> Member:
+    problem: Problem, coders: Sequence[Coder], journal: Journal, share: Share, backend: Backend
+) -> LearnedMember:
     """Learn one chain and its label atoms, unless the journal already has them."""
-    own = journal.chain(number)
-    if own.member is not None:
-        return own.member
-    learned = learn_with_labels(problem.key(number), problem, backend, own)
-    member = publish_member(learned.chain, learned.dictionary, learned.label_atoms([coder])[0])
-    own.finish(learned.chain.chain, backend, member)
-    return member
+    rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
+    view = share.view.fit(rows)
+    X: Any = rows.X
+    X = X.through(view) if hasattr(X, "through") else view.apply(X, backend.n_threads)
+    own_problem = problem.with_rows(X, rows.class_of_row, share.label_weight)
+    own = journal.chain(share.number, own_problem)
+    atoms = own.member
+    if atoms is None:
+        learned = learn_with_labels(problem.key(share.number), own_problem, backend, own)
+        atoms = publish_atoms(learned.chain, learned.dictionary, learned.label_atoms())
+        own.finish(learned.chain.chain, backend, atoms)
+    label_atoms = [atoms.label_atoms] * len(coders)
+    if problem.labels.kind == "recoded":
+        label_atoms = recoded_label_atoms(own_problem, atoms.prepared, coders, backend)
+    scores: list[Scores] = []
+    if len(share.fold.held_out):
+        left_out: Any = problem.X[share.fold.held_out]
+        codes = encode_each(
+            view.apply(left_out, backend.n_threads), atoms.prepared, coders, backend
+        )
+        scores = [c @ w for c, w in zip(codes, label_atoms, strict=True)]
+    return LearnedMember(share, atoms, view, label_atoms, scores)
 
 
-def publish_member(
+def recoded_label_atoms(
+    problem: Problem, atoms: PreparedAtoms, coders: Sequence[Coder], backend: Backend
+) -> list[NDArray[np.float64]]:
+    """Label atoms for each coder, by ridge regression on training rows that it recodes."""
+    return [
+        ridge_label_atoms(
+            codes, problem.class_of_row, problem.n_classes, problem.labels.penalty, backend
+        )
+        for codes in encode_each(np.asarray(problem.X), atoms, coders, backend)
+    ]
+
+
+def publish_atoms(
     learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64]
-) -> Member:
+) -> LabelledAtoms:
     """Publish a chain without its zero atoms, which code nothing.
 
     These are atoms that no row used at the end, kept because a chain needs at least two.
     """
     some = dictionary.atoms.any(axis=1)
     prior = code_prior(learned, dictionary)
-    return Member(
+    return LabelledAtoms(
         dictionary.atoms[some],
         dictionary.selection_probability[:, some],
         label_atoms[some],
@@ -129,14 +208,9 @@ def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
     )
 
 
-def prepare(learned: LearnedChain, dictionary: Dictionary) -> PreparedAtoms:
-    """Prepare the atoms of a chain for coding."""
-    return PreparedAtoms(dictionary.atoms, code_prior(learned, dictionary))
-
-
 @dataclass(frozen=True)
 class LabelledChain:
-    """A chain with everything needed to compute its label atoms for any coder."""
+    """A chain with everything needed to compute its label atoms."""
 
     key: Key
     problem: Problem
@@ -145,39 +219,20 @@ class LabelledChain:
     joint_label_atoms: NDArray[np.float64] | None
     backend: Backend
 
-    @cached_property
-    def prepared(self) -> PreparedAtoms:
-        """The atoms with their Gram matrices."""
-        return prepare(self.chain, self.dictionary)
-
-    def label_atoms(self, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
-        """Label atoms for each coder; they depend on it only if rows are recoded."""
-        labels = self.problem.labels
-        if labels.kind == "recoded":
-            return self._recoded(coders)
-        if labels.kind == "none":
-            found = np.empty((len(self.dictionary.atoms), 0))
-        elif labels.kind == "joint":
+    def label_atoms(self) -> NDArray[np.float64]:
+        """Label atoms; none yet if they depend on the coder of recoded rows."""
+        labels, chain = self.problem.labels, self.chain
+        if labels.kind in ("none", "recoded"):
+            return np.empty((len(self.dictionary.atoms), 0))
+        if labels.kind == "joint":
             assert self.joint_label_atoms is not None
-            found = self.joint_label_atoms
-        elif labels.kind == "gibbs":
+            return self.joint_label_atoms
+        if labels.kind == "gibbs":
             settings = self.problem.settings
-            found = gibbs_label_atoms(self.key, self.chain, settings, labels.penalty, self.backend)
-        else:
-            codes = self.chain.chain.state.codes
-            found = self.backend.ridge_labels(
-                self.chain.data, codes, self.dictionary.scale, labels.penalty
-            )
-        return [found] * len(coders)
-
-    def _recoded(self, coders: Sequence[Coder]) -> list[NDArray[np.float64]]:
-        problem = self.problem
-        return [
-            ridge_label_atoms(
-                codes, problem.class_of_row, problem.n_classes, problem.labels.penalty, self.backend
-            )
-            for codes in encode_each(np.asarray(problem.X), self.prepared, coders, self.backend)
-        ]
+            return gibbs_label_atoms(self.key, chain, settings, labels.penalty, self.backend)
+        return self.backend.ridge_labels(
+            chain.data, chain.chain.state.codes, self.dictionary.scale, labels.penalty
+        )
 
 
 def learn_with_labels(
@@ -189,10 +244,10 @@ def learn_with_labels(
     if labels.kind != "joint":
         chain = learn_chain(key, X, problem.class_of_row, settings, backend, journal)
         return LabelledChain(key, problem, chain, chain.dictionary, None, backend)
-    n_features = X.shape[1]
-    rows = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, labels.weight)
+    n_features, weight = X.shape[1], labels.weights[0]
+    rows = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, weight)
     if settings.atom_precision is None:
         settings = replace(settings, atom_precision=float(n_features))
     chain = learn_chain(key, rows, problem.class_of_row, settings, backend, journal)
-    dictionary, label_atoms = split_labels(chain.dictionary, n_features, labels.weight)
+    dictionary, label_atoms = split_labels(chain.dictionary, n_features, weight)
     return LabelledChain(key, problem, chain, dictionary, label_atoms, backend)

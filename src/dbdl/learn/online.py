@@ -20,24 +20,30 @@ from numpy.typing import NDArray
 
 from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
 from dbdl.backends.crew import Crew
-from dbdl.coding import Coder, Forward, PreparedAtoms
+from dbdl.coding import Coder, Forward, PreparedAtoms, encode_each
 from dbdl.draws import PLACES_OF_A_DRAW, Key
 from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
-from dbdl.learn.checkpoints import Choice
-from dbdl.learn.held_out import HeldOutChoice, choose_coder
+from dbdl.learn.choice import (
+    Candidates,
+    Choice,
+    LeftOut,
+    choose,
+    choose_by_scores,
+    keep_choice,
+    left_out_by,
+)
+from dbdl.learn.held_out import Fold
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import one_hot
-from dbdl.learn.members import Member, prepare, publish_member, score_rows
-from dbdl.learn.pilots import (
-    PILOT_ROWS,
-    Candidates,
-    Pilot,
-    choose,
-    pilot_settings,
-    pilots_of,
-    score_left_out_rows,
+from dbdl.learn.members import (
+    LearnedMember,
+    Member,
+    code_prior,
+    faults_of_view,
+    publish_atoms,
+    publish_members,
 )
-from dbdl.learn.problem import Problem
+from dbdl.learn.problem import MOST_LEFT_OUT, Problem, Share
 from dbdl.model.atom_priors import AtomPrior, JointPrior
 from dbdl.model.priors import Priors
 from dbdl.model.record import Record
@@ -48,6 +54,7 @@ from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, who
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, run
+from dbdl.views import FittedOwnView, FittedView
 
 #: A row is explained badly if matching pursuit over the present atoms leaves more than this
 #: fraction of its squared norm. Chosen on held-out training rows: docs/online.md.
@@ -59,8 +66,6 @@ LATER_SWEEPS = 0.25
 LEAST_SWEEPS = 3
 #: Once a chain has the most atoms it may have, the fraction that a batch may replace.
 TURNOVER = 0.1
-#: Weight of the results of earlier batches when a batch scores the coders.
-SAID_BEFORE = 0.5
 #: Most rows that can be indexed.
 MOST_ROWS = 2**53
 #: Fewest new rows on which a coder is chosen again.
@@ -88,6 +93,10 @@ class OnlineChain(Record):
         Number of rows that were candidates for atoms, including copies.
     n_births : int
         Number of atoms born so far.
+    n_rows, square : int, float
+        Number of rows that the chain has learned from, and the sum of their squared norms.
+    view : FittedView or FittedOwnView
+        The view of the first batch, through which all rows are seen.
     """
 
     parameters: Parameters
@@ -97,6 +106,9 @@ class OnlineChain(Record):
     dictionary: Dictionary
     n_offered: Count
     n_births: AtLeastOne
+    n_rows: AtLeastOne
+    square: NotNegative
+    view: FittedView | FittedOwnView
 
     def faults(self) -> Iterator[str]:
         """Report missing sums, and classes or births that disagree."""
@@ -108,6 +120,7 @@ class OnlineChain(Record):
             yield f"label_sums.cross has {n_columns} columns for {n_classes} classes"
         if self.parameters.births[-1] >= self.n_births:
             yield f"an atom has birth {self.parameters.births[-1]} of {self.n_births} births"
+        yield from faults_of_view(self.view, self.parameters.atoms)
 
 
 @dataclass(frozen=True)
@@ -125,8 +138,6 @@ class OnlineState(Record):
         Number of rows seen.
     n_numbers : int
         Number of row indices used so far, a multiple of `dbdl.draws.PLACES_OF_A_DRAW`.
-    square : float
-        Sum of the squared norms of all rows seen.
     chains : list of OnlineChain
         Empty before the first batch.
     """
@@ -136,7 +147,6 @@ class OnlineState(Record):
     first_row: Annotated[NDArray[np.int64], whole("n_classes")]
     n_rows: Annotated[int, Number(least=1, most=MOST_ROWS)]
     n_numbers: Annotated[int, Number(least=1, most=MOST_ROWS)]
-    square: NotNegative
     chains: list[OnlineChain]
 
     def faults(self) -> Iterator[str]:
@@ -153,29 +163,27 @@ class OnlineState(Record):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a batch.
+    """Rows of a batch, as they are.
 
     Attributes
     ----------
     data : Data
         On the host; classes are in the order of their first appearance.
-    row_square : float
-        Mean squared norm of all rows seen, including these.
     has_new_classes : bool
         Whether some classes appear for the first time.
     """
 
     data: Data
-    row_square: float
     has_new_classes: bool = False
 
-    def of_rows(self, rows: NDArray[np.int64]) -> Batch:
-        """Return the batch with some of its rows."""
-        X, class_of_row = self.data.X[rows], self.data.class_of_row[rows]
+    def seen(
+        self, rows: NDArray[np.int64], view: FittedView | FittedOwnView, n_threads: int
+    ) -> Data:
+        """Return some of the rows through a view."""
+        X, class_of_row = view.apply(self.data.X[rows], n_threads), self.data.class_of_row[rows]
         n_rows = np.bincount(class_of_row, minlength=self.data.n_classes)
         square = sum_of_squares(X, SUM_ROWS)
-        data = replace(self.data, X=X, class_of_row=class_of_row, n_rows=n_rows, square=square)
-        return replace(self, data=data)
+        return replace(self.data, X=X, class_of_row=class_of_row, n_rows=n_rows, square=square)
 
 
 class Published(NamedTuple):
@@ -184,6 +192,13 @@ class Published(NamedTuple):
     members: Sequence[Member]
     classes: NDArray[Any]  # sorted
     choice: Choice
+
+
+@dataclass(frozen=True)
+class BatchMember(LearnedMember):
+    """A member after a batch, with its memory for every coder that changes it."""
+
+    memories: list[OnlineChain]
 
 
 # --------------------------------------------------------------------------------- one chain
@@ -293,7 +308,7 @@ def _keep_label_sums(sums: AtomSums | None, kept: NDArray[np.intp]) -> AtomSums 
 def continue_chain(
     key: Key,
     known: OnlineChain,
-    batch: Batch,
+    batch: Data,
     settings: ChainSettings,
     backend: Backend,
     journal: ChainJournal = SILENT,
@@ -304,13 +319,14 @@ def continue_chain(
     rows.
     """
     number = known.sweep + 1  # the start of a batch has separate draws
-    rows, n_offered = badly_explained_rows(key, number, batch.data, known, settings, backend)
+    rows, n_offered = badly_explained_rows(key, number, batch, known, settings, backend)
     known = make_room(known, len(rows), most_atoms(settings))
-    data, new_atoms = backend.hold(batch.data), batch.data.X[rows]
+    data, new_atoms = backend.hold(batch), batch.X[rows]
+    row_square = (known.square + batch.square) / (known.n_rows + batch.n_samples)
     state, priors = _start_batch(key, number, known, new_atoms, data, settings, backend)
     chain = run(
         key, state, data, priors, settings.options, backend, later_sweeps(settings.n_sweeps),
-        journal, least_energy=settings.least_energy * batch.row_square,
+        journal, least_energy=settings.least_energy * row_square,
         follow_size=settings.beta_size == "current",
     )  # fmt: skip
     return end_chain(key, chain, data, settings, backend, known.n_offered + n_offered)
@@ -365,6 +381,7 @@ def remember(
     learned: LearnedChain,
     known: OnlineChain | None,
     labels: AtomSums | None,
+    view: FittedView | FittedOwnView,
     settings: ChainSettings,
     backend: Backend,
 ) -> OnlineChain:
@@ -380,6 +397,9 @@ def remember(
         dictionary=learned.dictionary,
         n_offered=learned.n_initial_atoms,
         n_births=n_births if known is None else max(n_births, known.n_births),
+        n_rows=learned.data.n_samples + (0 if known is None else known.n_rows),
+        square=learned.data.square + (0.0 if known is None else known.square),
+        view=view,
     )
 
 
@@ -399,7 +419,7 @@ def label_sums(
         sums = backend.gather(backend.labels(data), codes, n_atoms, weights)
         own = AtomSums(backend.to_host(sums.gram), backend.to_host(sums.cross))
     else:
-        atoms = prepare(learned, learned.dictionary)
+        atoms = PreparedAtoms(learned.dictionary.atoms, code_prior(learned, learned.dictionary))
         codes = coder.encode(backend.to_host(data.X), atoms, backend).astype(np.float64)
         labels = one_hot(data.class_of_row, data.n_classes)
         own = AtomSums((codes.T @ codes).toarray(), codes.T @ labels)
@@ -420,7 +440,7 @@ def label_sums(
 
 def begin(seed: int) -> OnlineState:
     """State before the first batch."""
-    return OnlineState(seed, np.empty(0), np.empty(0, dtype=np.int64), 0, 0, 0.0, [])
+    return OnlineState(seed, np.empty(0), np.empty(0, dtype=np.int64), 0, 0, [])
 
 
 def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, Batch]:
@@ -437,7 +457,7 @@ def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, 
         class_of_row=np.ascontiguousarray(class_of_row, dtype=np.int64),
         n_rows=np.bincount(class_of_row, minlength=len(labels)),
         first_row=np.concatenate([state.first_row, state.n_numbers + first[new]]),
-        square=sum_of_squares(X, SUM_ROWS),
+        square=np.nan,  # depends on the view
         offset=state.n_numbers,
     )
     last = state.n_numbers + len(X)
@@ -447,63 +467,101 @@ def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, 
         first_row=data.first_row,
         n_rows=state.n_rows + len(X),
         n_numbers=-(-last // PLACES_OF_A_DRAW) * PLACES_OF_A_DRAW,
-        square=state.square + data.square,
     )
-    return state, Batch(data, state.square / state.n_rows, bool(new.any()))
+    return state, Batch(data, bool(new.any()))
 
 
 def learn_batch(
     state: OnlineState,
     batch: Batch,
     problem: Problem,
-    coder: Coder,
+    coders: Sequence[Coder],
     forgetting: float,
     crew: Crew,
     journal: Journal,
-) -> tuple[OnlineState, list[Member]]:
-    """Learn a batch in every chain; members have classes in the order of first appearance."""
+) -> list[BatchMember]:
+    """Learn a batch in every chain; members have classes in the order of first appearance.
 
-    def learn(number: int, backend: Backend) -> tuple[OnlineChain, Member]:
-        known = state.chains[number] if state.chains else None
+    If the batch has new classes, each member leaves out some of its rows, and scores them with
+    every coder.
+    """
+
+    def learn(share: Share, backend: Backend) -> BatchMember:
+        known = state.chains[share.number] if state.chains else None
         return learn_batch_in_chain(
-            problem.key(number), known, batch, problem, coder, forgetting, backend,
-            journal.chain(number),
-        )  # fmt: skip
+            share, known, batch, problem, coders, forgetting, backend, journal
+        )
 
-    learned = crew.here().map(learn, range(problem.n_chains))
-    state = replace(state, chains=[chain for chain, _ in learned])
-    return state, [member for _, member in learned]
+    return crew.here().map(learn, shares_of_batch(problem, state, batch))
+
+
+def shares_of_batch(problem: Problem, state: OnlineState, batch: Batch) -> list[Share]:
+    """List the shares of the members; they leave out rows of a batch with new classes only."""
+    shares = problem.shares()
+    if leaves_out_rows(state, batch):
+        return shares
+    everything = Fold(np.arange(batch.data.n_samples), np.empty(0, dtype=np.int64))
+    return [replace(share, fold=everything) for share in shares]
+
+
+def leaves_out_rows(state: OnlineState, batch: Batch) -> bool:
+    """Whether members leave out rows: of the first batch, and of later ones with new classes."""
+    enough = not state.chains or batch.data.n_samples >= LEAST_SCORED
+    return enough and batch.has_new_classes
 
 
 def learn_batch_in_chain(
-    key: Key,
+    share: Share,
     known: OnlineChain | None,
     batch: Batch,
     problem: Problem,
-    coder: Coder,
+    coders: Sequence[Coder],
     forgetting: float,
     backend: Backend,
-    journal: ChainJournal = SILENT,
-) -> tuple[OnlineChain, Member]:
-    """Learn a batch and its labels in one chain, the first by `dbdl.learn.chain.learn_chain`.
-
-    Returns the memory of the chain, and the published member.
-    """
-    settings, labels, data = problem.settings, problem.labels, batch.data
+    journal: Journal,
+) -> BatchMember:
+    """Learn a batch and its labels in one chain, the first by `dbdl.learn.chain.learn_chain`."""
+    settings, labels, key = problem.settings, problem.labels, problem.key(share.number)
+    own, rows = journal.chain(share.number, problem), share.fold.learn
     if known is None:
-        learned = learn_chain(key, data.X, data.class_of_row, settings, backend, journal)
+        view = share.view.fit(problem.rows_of(rows)._replace(n_threads=backend.n_threads))
+        data = batch.seen(rows, view, backend.n_threads)
+        learned = learn_chain(key, data.X, data.class_of_row, settings, backend, own)
     else:
+        view = known.view
+        data = batch.seen(rows, view, backend.n_threads)
         known = forget(known, forgetting, settings.prior_of_atoms(data.n_features))
-        learned = continue_chain(key, known, batch, settings, backend, journal)
-    sums = None
-    label_atoms = np.empty((len(learned.dictionary.atoms), 0))
+        learned = continue_chain(key, known, data, settings, backend, own)
+    dictionary, recoded = learned.dictionary, labels.kind == "recoded"
+    sums: list[AtomSums | None] = [None]
+    label_atoms = [np.empty((len(dictionary.atoms), 0))]
     if labels.kind != "none":
-        recoded = labels.kind == "recoded"
-        sums = label_sums(learned, known, coder if recoded else None, backend)
-        scale = learned.dictionary.scale
-        label_atoms = scaled_ridge(sums, np.ones(len(scale)) if recoded else scale, labels.penalty)
-    memory = remember(learned, known, sums, settings, backend)
-    return memory, publish_member(learned, learned.dictionary, label_atoms)
+        used: Sequence[Coder | None] = coders if recoded else [None]
+        found = [label_sums(learned, known, coder, backend) for coder in used]
+        scale = np.ones(len(dictionary.scale)) if recoded else dictionary.scale
+        label_atoms = [scaled_ridge(own_sums, scale, labels.penalty) for own_sums in found]
+        sums = [*found]
+    memories = [remember(learned, known, one, view, settings, backend) for one in sums]
+    published = [publish_atoms(learned, dictionary, one) for one in label_atoms]
+    if len(published) < len(coders):
+        memories, published = memories * len(coders), published * len(coders)
+    every = [one.label_atoms for one in published]
+    scores = []
+    if len(share.fold.held_out):
+        left_out = view.apply(batch.data.X[share.fold.held_out], backend.n_threads)
+        codes = encode_each(left_out, published[0].prepared, coders, backend)
+        scores = [c @ w for c, w in zip(codes, every, strict=True)]
+    return BatchMember(share, published[0], view, every, scores, memories)
+
+
+def finish_batch(
+    state: OnlineState, members: Sequence[BatchMember], coders: Sequence[Coder], choice: Choice
+) -> tuple[OnlineState, list[Member]]:
+    """Return the memory after a batch, and the published members."""
+    places = [list(coders).index(coder) for coder in choice.coders]
+    chains = [member.memories[k] for member, k in zip(members, places, strict=True)]
+    published = publish_members(members, coders, choice.coders, choice.weights)
+    return replace(state, chains=chains), published
 
 
 def in_order(members: Sequence[Member], state: OnlineState, classes: NDArray[Any]) -> list[Member]:
@@ -527,105 +585,51 @@ def in_order(members: Sequence[Member], state: OnlineState, classes: NDArray[Any
 # ------------------------------------------------------------------------- choice of the coder
 
 
-def needs_pilots(state: OnlineState, batch: Batch) -> bool:
-    """Whether pilot chains score a batch: the first one, and later ones with new classes."""
-    enough = not state.chains or batch.data.n_samples >= LEAST_SCORED
-    return enough and batch.has_new_classes
-
-
 def choose_for_batch(
     published: Published | None,
     state: OnlineState,
     batch: Batch,
-    problem: Problem,
+    members: Sequence[BatchMember],
     candidates: Candidates,
-    forgetting: float,
     crew: Crew,
-    journal: Journal,
 ) -> Choice:
-    """Choose coder and temperature for a batch before it is learned.
+    """Choose coders, weights and the temperature for a batch.
 
     The first batch (``published`` is None) is treated like a fit. Later ones are scored by the
-    published members or, if they have new classes, by pilot chains that hold out some of their
-    rows. With too few rows, the earlier choice stays.
+    published members, which have not seen them, or, if they have new classes, by the members that
+    left out some of their rows. With too few rows, the earlier choice stays.
     """
+    data = batch.data
     if published is None:
-        return choose(problem, candidates, crew, journal)
-    data, coders = batch.data, candidates.coders
+        return choose(members, data.class_of_row, candidates)
     if data.n_samples < LEAST_SCORED or not candidates.is_open:
-        found = None
-    elif batch.has_new_classes:
-        found = _choose_on_held_out_rows(state, batch, problem, coders, forgetting, crew, journal)
-    else:
-        place = np.searchsorted(published.classes, state.labels)
-        classes = place[data.class_of_row]
-        found = _choose_on_new_rows(published.members, data.X, classes, coders, crew)
-    pooled = pool(published.choice.held_out, found)
-    return published.choice if pooled is None else candidates.choice(pooled)
+        return keep_choice(published.choice, candidates)
+    if leaves_out_rows(state, batch):
+        left_out = left_out_by(members)
+        if not all(len(member.rows) for member in left_out):
+            return keep_choice(published.choice, candidates)
+        return choose_by_scores(left_out, data.class_of_row, candidates, published.choice)
+    n_scored = min(data.n_samples, MOST_LEFT_OUT)
+    rows = np.linspace(0, data.n_samples - 1, n_scored).astype(np.int64)
+    place = np.searchsorted(published.classes, state.labels)
+    scored = _scores_of_new_rows(published.members, data.X[rows], candidates.coders, crew)
+    left_out = [
+        LeftOut(np.arange(n_scored), scores, member.share.view_number)
+        for scores, member in zip(scored, members, strict=True)
+    ]
+    classes = place[data.class_of_row[rows]]
+    return choose_by_scores(left_out, classes, candidates, published.choice)
 
 
-def _choose_on_new_rows(
-    members: Sequence[Member],
-    X: Floats,
-    class_of_row: NDArray[np.int64],
-    coders: Sequence[Coder],
-    crew: Crew,
-) -> HeldOutChoice:
-    if len(X) > PILOT_ROWS:
-        rows = np.linspace(0, len(X) - 1, PILOT_ROWS).astype(np.int64)
-        X, class_of_row = X[rows], class_of_row[rows]
-    return choose_coder(coders, score_rows(X, members, coders, crew.backend()), class_of_row)
+def _scores_of_new_rows(
+    members: Sequence[Member], X: Floats, coders: Sequence[Coder], crew: Crew
+) -> list[list[NDArray[np.float64]]]:
+    """Scores (n_samples, n_classes) of rows by each member and coder."""
 
+    def score(member: Member, backend: Backend) -> list[NDArray[np.float64]]:
+        # Not `member.prepared`: an interrupted batch must not even change the model's caches.
+        atoms = PreparedAtoms(member.atoms, member.code_prior)
+        codes = encode_each(member.view.apply(X, backend.n_threads), atoms, coders, backend)
+        return [c @ member.label_atoms for c in codes]
 
-def _choose_on_held_out_rows(
-    state: OnlineState,
-    batch: Batch,
-    problem: Problem,
-    coders: Sequence[Coder],
-    forgetting: float,
-    crew: Crew,
-    journal: Journal,
-) -> HeldOutChoice | None:
-    pilot_problem = pilot_settings(problem)
-
-    def learn(
-        pilot: Pilot, backend: Backend, own: ChainJournal
-    ) -> tuple[PreparedAtoms, list[NDArray[np.float64]]]:
-        key, known = problem.pilot_key(pilot.number), state.chains[pilot.chain]
-        part = batch.of_rows(pilot.fold.learn)
-        _, member = learn_batch_in_chain(
-            key, known, part, pilot_problem, coders[0], forgetting, backend, own
-        )
-        return member.prepared, [member.label_atoms] * len(coders)
-
-    pilots = pilots_of(problem)
-    if not pilots:
-        return None
-    scores = score_left_out_rows(problem, pilots, coders, learn, crew, journal)
-    return choose_coder(coders, *scores)
-
-
-def pool(before: HeldOutChoice | None, now: HeldOutChoice | None) -> HeldOutChoice | None:
-    """Pool the results of earlier batches and the last one."""
-    if now is None or before is None or before.coders != now.coders:
-        return before if now is None else now
-    weight = SAID_BEFORE * before.n_rows
-    share = now.n_rows / (now.n_rows + weight)
-
-    def mean(name: str) -> NDArray[np.float64]:
-        return (1 - share) * getattr(before, name) + share * getattr(now, name)
-
-    losses = mean("log_loss")
-    sharpness = np.exp(
-        (1 - share) * np.log(before.every_sharpness) + share * np.log(now.every_sharpness)
-    )
-    best = int(np.argmin(losses))
-    return replace(
-        now,
-        accuracy=mean("accuracy"),
-        log_loss=losses,
-        best=best,
-        sharpness=float(sharpness[best]),
-        n_rows=round(now.n_rows + weight),
-        every_sharpness=sharpness,
-    )
+    return crew.here().map(score, members)

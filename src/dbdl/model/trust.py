@@ -87,7 +87,7 @@ class Array:
     def _faults_of_entries(self, value: NDArray[Any], scope: Scope) -> Iterator[str]:
         if self.finite and not np.isfinite(value).all():
             yield "has entries that are NaN or infinite"
-        if self.of_rows and not np.abs(value).max() < LARGEST:
+        if self.of_rows and not float(np.abs(value).max()) < LARGEST:
             yield "has entries so large that their squares overflow"
         if self.least is not None and not value.min() >= self.least:
             yield f"has entries below {self.least:g}"
@@ -147,6 +147,11 @@ class Block:
 def reals(*shape: str, **limits: Any) -> Array:
     """Array of float64 or float32."""
     return Array(shape, (np.float64, np.float32), **limits)
+
+
+def doubles(*shape: str, **limits: Any) -> Array:
+    """Array of float64."""
+    return Array(shape, (np.float64,), **limits)
 
 
 def of_rows(*shape: str, **limits: Any) -> Array:

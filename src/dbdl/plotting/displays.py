@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from dbdl._arrays import unit_rows
 from dbdl.estimators._base import DictionaryEstimator
 from dbdl.plotting.arrangement import (
     TracePanel,
@@ -84,7 +85,9 @@ class AtomsDisplay:
         n_atoms: int = 40,
         order: str = "C",
     ) -> Self:
-        """Draw the most probable atoms of each class, equally many per class.
+        """Draw the most probable atoms of each class in the first chain, equally many per class.
+
+        Atoms are drawn in the space of the rows, whatever the chain's view.
 
         Parameters
         ----------
@@ -101,8 +104,9 @@ class AtomsDisplay:
         chain, names = estimator.chains_[0], estimator.classes_
         probability = chain.selection_probability
         shown = best_atoms_in_turn(probability, n_atoms)
-        atoms = chain.atoms[[k for _, k in shown]]
-        pictures = draw_rows(atoms, image_shape, order, signed=is_signed(chain.atoms))
+        atoms = unit_rows(chain.restored_atoms)
+        signed = is_signed(atoms)
+        pictures = draw_rows(atoms[[k for _, k in shown]], image_shape, order, signed=signed)
         titles = [f"{names[c]}: {probability[c, k]:.2f}" for c, k in shown]
         return cls(pictures.rgba, titles).plot()
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dbdl._arrays import unit_rows
+from dbdl.learn.members import Member
 from dbdl.plotting.arrangement import order_by_owner
-from dbdl.plotting.pictures import HEAT, Pictures
+from dbdl.plotting.pictures import HEAT, SIGNED, Pictures
 from dbdl.report.explain import choose_samples, explain
 from dbdl.report.findings import Findings
 from dbdl.report.inline import data_uri, heat_pixels, lay_out
@@ -36,7 +39,8 @@ def gallery(
     likely = np.argsort(-probability.max(axis=0), kind="stable")[:MOST_ATOMS]
     order = order_by_owner(probability)
     shown = order[np.isin(order, likely)].tolist()
-    sheet = lay_out(draw(chain.atoms[shown]))
+    atoms = atoms_as_rows(chain, np.arange(n_atoms), found.model.n_features_in_)
+    sheet = lay_out(draw(atoms[shown]))
     position = {k: sheet.position(j) for j, k in enumerate(shown)}
     n_uses = np.bincount(found.codes[:, :n_atoms].indices, minlength=n_atoms)
     owner = probability.argmax(axis=0)
@@ -51,10 +55,29 @@ def gallery(
             "at": position.get(k),
         }
         if feature_names is not None:
-            atom["f"] = _largest_features(chain.atoms[k], feature_names)
+            atom["f"] = _largest_features(atoms[k], feature_names)
         data.append(atom)
     n_per_class = np.bincount(owner, minlength=len(found.names)).tolist()
-    return {"sheet": sheet, "data": data, "shown": shown, "n_per_class": n_per_class}
+    return {
+        "sheet": sheet,
+        "data": data,
+        "shown": shown,
+        "n_per_class": n_per_class,
+        "is_signed": sheet.palette is SIGNED,
+        "can_be_drawn": bool(atoms.any()),
+    }
+
+
+def atoms_as_rows(chain: Member, numbers: Any, n_features: int) -> NDArray[np.floating[Any]]:
+    """Return atoms in the space of the rows (n_atoms, n_features), of unit norm.
+
+    They are 0 if a view by a user's transformer has no way back.
+    """
+    atoms = chain.atoms[numbers]
+    try:
+        return unit_rows(chain.view.restore_atoms(atoms))
+    except ValueError:
+        return np.zeros((len(atoms), n_features), atoms.dtype)
 
 
 def _largest_features(atom: Any, names: Sequence[str]) -> list[str]:
@@ -65,23 +88,26 @@ def _largest_features(atom: Any, names: Sequence[str]) -> list[str]:
 
 
 def decisions(found: Findings, draw: Callable[[Any], Pictures]) -> dict[str, Any]:
-    """Return explained decisions; ``at`` and ``atom_names`` are by the atom's number among all.
+    """Return explained decisions; ``atoms`` are by the atom's number among all.
 
-    The sheet has the pictures of the rows, then those of the atoms.
+    The sheet has the pictures of the rows, then those of the atoms. For each atom: its number in
+    its chain, the chain's number and view, and its place on the sheet.
     """
     model = found.model
     chosen = choose_samples(found)
     explained = [explain(found, model.selection_probability_, *sample) for sample in chosen]
     shown = sorted({part.atom for e in explained for part in e.atoms} - {-1})
-    rows = found.rows[[e.sample for e in explained]].astype(np.float64)
-    sheet = lay_out(draw(np.vstack([rows, model.atoms_[shown]])))
-    names = [
-        f"{k}, chain {number + 1}" if len(model.chains_) > 1 else str(k)
-        for number, chain in enumerate(model.chains_)
-        for k in range(len(chain.atoms))
-    ]
+    rows = unit_rows(found.rows[[e.sample for e in explained]].astype(np.float64))
+    ends = np.cumsum([len(chain.atoms) for chain in model.chains_])
+    pictures, atoms = [rows], dict[int, tuple[int, int, str]]()
+    for j, chain in enumerate(model.chains_):
+        own = [k for k in shown if ends[j] - len(chain.atoms) <= k < ends[j]]
+        numbers = np.array(own, dtype=np.int64) - (ends[j] - len(chain.atoms))
+        atoms |= {k: (int(n), j + 1, chain.view.name) for k, n in zip(own, numbers, strict=True)}
+        pictures.append(atoms_as_rows(chain, numbers, found.model.n_features_in_))
+    sheet = lay_out(draw(np.vstack(pictures)))
     at = {k: sheet.position(len(rows) + j) for j, k in enumerate(shown)}
-    return {"sheet": sheet, "explained": explained, "atom_names": names, "at": at}
+    return {"sheet": sheet, "explained": explained, "atoms": atoms, "at": at}
 
 
 def selection(found: Findings) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from matplotlib.ticker import MaxNLocator
 from dbdl.plotting.arrangement import TracePanel
 from dbdl.plotting.pictures import Floats
 
+#: The largest number of chains whose values are listed at a sweep.
+MOST_READ = 5
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -100,9 +103,16 @@ def trace_chart(panel: TracePanel) -> dict[str, Any]:
         [(x(float(s)), y(float(v))) for s, v in zip(panel.sweeps, line, strict=True) if isfinite(v)]
         for line in panel.lines
     ]
-    texts = [[_digits(value) for value in line] for line in panel.lines]
-    data = {"sweeps": panel.sweeps.tolist(), "lines": texts}
+    data = {"sweeps": panel.sweeps.tolist(), "texts": [_at_a_sweep(v) for v in panel.lines.T]}
     return {"title": panel.title, "x": x, "y": y, "points": points, "data": data}
+
+
+def _at_a_sweep(values: Floats) -> str:
+    """Return the values of all chains or, for many chains, their range."""
+    if len(values) <= MOST_READ:
+        return "; ".join(map(_digits, values))
+    least, middle, largest = map(_digits, np.quantile(values, (0, 0.5, 1)).tolist())
+    return f"{least} to {largest}, median {middle}"
 
 
 def strip_chart(values: Floats, names: Sequence[str], interval: tuple[float, float]) -> Any:

@@ -69,8 +69,9 @@ class Explanation(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The largest difference, or 1 where all are 0."""
-        return max((abs(part.difference) for part in self.atoms), default=0.0) or 1.0
+        """The largest difference of a single atom, or 1 where all are 0."""
+        single = (abs(part.difference) for part in self.atoms if part.atom >= 0)
+        return max(single, default=0.0) or 1.0
 
 
 def choose_samples(findings: Findings, n_each: int = 4) -> list[tuple[int, str]]:

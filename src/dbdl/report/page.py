@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from dbdl._files import write_atomically
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.plotting.pictures import check_image_shape, draw_rows, is_signed
+from dbdl.plotting.pictures import check_image_shape, draw_rows
 from dbdl.report import atoms, sections
 from dbdl.report.findings import examine, last_step
 from dbdl.report.rendering import render
+from dbdl.report.views import views
 
 
 def write_report(
@@ -35,9 +36,9 @@ def write_report(
 ) -> Path:
     """Write a report on a fitted classifier and rows that it has not seen.
 
-    The page is one file that fetches nothing: accuracy, confusion, calibration, the atoms, the
-    selection probabilities, the sweeps, and explained decisions. It contains pictures of some of
-    the test rows.
+    The page is one file that fetches nothing: accuracy, confusion, calibration, the views, the
+    atoms of the first chain, the selection probabilities, the sweeps, and explained decisions. It
+    contains pictures of some of the test rows.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def write_report(
         Accuracies of the same classifier on other splits, from 0 to 1, to show their spread.
     unlearned_accuracy : float, optional
         Accuracy from 0 to 1 on the same test rows with random training rows in place of the
-        learned atoms, to show how much learning adds. The method "DBDL unlearned" of
+        learned atoms, to show how much learning and views add. The method "DBDL unlearned" of
         ``dbdl compare`` measures it.
 
     Returns
@@ -87,18 +88,17 @@ def write_report(
         check_image_shape(image_shape, model.n_features_in_)
     feature_names = _feature_names(model, feature_names)
     found = examine(model, X_test, y_test, class_names)
-    signed = is_signed(model.chains_[0].atoms)
-    draw = partial(draw_rows, image_shape=image_shape, order=order, signed=signed)
+    draw = partial(draw_rows, image_shape=image_shape, order=order)
     page = render(
         "report.html",
         title=title,
         found=found,
         image_shape=image_shape,
-        is_signed=signed,
         split_accuracy=100 * np.asarray(split_accuracy, dtype=np.float64),
         unlearned_accuracy=unlearned_accuracy,
         accuracy=sections.accuracy(found),
         confusion=sections.confusion(found),
+        views=views(found),
         gallery=atoms.gallery(found, draw, None if image_shape else feature_names),
         selection=atoms.selection(found),
         sweeps=sections.sweeps(model),

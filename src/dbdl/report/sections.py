@@ -15,9 +15,12 @@ from dbdl.report.charts import strip_chart, trace_chart
 from dbdl.report.findings import Findings, share_interval
 from dbdl.report.inline import confusion_pixels, data_uri
 from dbdl.report.rendering import percent
+from dbdl.report.views import view_of_chain
 
 #: The largest number of pairs of classes in the table of mistakes.
 MOST_PAIRS = 200
+#: Lines of charts that can be told apart; ``page.css`` has as many classes.
+N_LOOKS = 8
 
 
 def accuracy(found: Findings) -> dict[str, Any]:
@@ -66,37 +69,45 @@ def confusion(found: Findings) -> dict[str, Any]:
 
 
 def sweeps(model: DBDLClassifier) -> dict[str, Any]:
-    """Return charts along the sweeps, means over the chains, and each chain's numbers of atoms."""
+    """Return charts along the sweeps, means over the chains, and each chain's numbers of atoms.
+
+    Chains of one view have one look, unless all chains have the same view.
+    """
     drawn = [chain.n_initial_atoms for chain in model.chains_]
     sizes = np.array([len(chain.atoms) for chain in model.chains_])
     panels = trace_panels(model.trace_, drawn)
     means = np.array([np.atleast_2d(getattr(model.trace_, p.field)).mean(axis=0) for p in panels])
     first = np.atleast_2d(model.trace_.n_atoms)[:, 0]
+    looks = view_of_chain(model)
+    keys = [model.chains_[looks.index(look)].view.name for look in sorted(set(looks))]
+    if len(keys) == 1:
+        looks, keys = list(range(len(sizes))), [f"chain {j + 1}" for j in range(len(sizes))]
     return {
         "charts": [trace_chart(panel) for panel in panels],
+        "looks": [look % N_LOOKS for look in looks],
+        "keys": keys if len(keys) <= N_LOOKS else [],
         "means": [(int(s), means[:, s].tolist()) for s in spread_evenly(means.shape[1], 12)],
         "drawn": drawn,
         "first": first.tolist(),
         "dropped": (first - sizes).tolist(),
         "sizes": sizes.tolist(),
+        "sizes_tried": _sizes_tried(model),
     }
 
 
-def settings(model: DBDLClassifier) -> dict[str, Any]:
-    """Return the choices made on held-out rows, and the parameters."""
+def _sizes_tried(model: DBDLClassifier) -> list[tuple[float, float, float, bool]]:
+    """Return the sizes among which one was chosen; none if the size was given."""
+    if (curve := getattr(model, "size_curve_", None)) is None:
+        return []
+    tried = zip(curve.n_atoms, curve.accuracy, curve.standard_error, strict=True)
+    return [(*results, number == curve.chosen) for number, results in enumerate(tried)]
+
+
+def settings(model: DBDLClassifier) -> list[tuple[str, str, bool]]:
+    """Return the names and values of parameters, and whether they differ from the defaults."""
     default = DBDLClassifier(model=ModelSettings()).get_params()
-    parameters = [
+    return [
         (name, str(value), value is not default.get(name) and value != default.get(name))
         for name, value in model.get_params().items()
         if not hasattr(value, "get_params")  # settings within are listed by their own names
     ]
-    coder, temperature = str(model.coder_), f"temperature {model.temperature_:.3g}"
-    words = f"{model.coder_.n_nonzero} non-zeros, {coder}"
-    unseen = "on training rows that pilot chains did not see"
-    if model.held_out_ is None:
-        choice = f"No training row was held out: {words}, {temperature}."
-    elif len(model.held_out_.coders) > 1:
-        choice = f"Chosen {unseen}: {words}, {temperature}."
-    else:
-        choice = f"Given: {words}. Fitted {unseen}: {temperature}."
-    return {"coder": coder, "choice": choice, "parameters": parameters}

@@ -310,9 +310,10 @@ def fit_temperature(learn: Callable[[Lesson], Model], lesson: Lesson) -> float:
     """
     X, class_of_row = lesson.X, lesson.class_of_row
     key = make_key(lesson.seed)
-    fold = next(stratified_folds(key, class_of_row, CALIBRATION_PARTS, len(X)), None)
-    if fold is None:
+    folds = stratified_folds(key, class_of_row, CALIBRATION_PARTS, 1)
+    if not folds:
         return 1.0
+    fold = folds[0]
     model = learn(lesson.of_rows(fold.learn))
     scores = model.scores(X[fold.held_out], lesson.n_threads)
     return 1.0 / fit_sharpness(scores, class_of_row[fold.held_out])

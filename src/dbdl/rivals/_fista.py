@@ -80,7 +80,7 @@ def fista(
     >>> np.round(result.codes, 3)
     array([[1.5, 0. ]])
     """
-    dtype = start.dtype
+    dtype, penalty = start.dtype, float(penalty)  # a narrow number would narrow its quotients
     linear = np.ascontiguousarray(linear, dtype=dtype)
     codes, image = np.array(start, order="C"), np.empty_like(start, order="C")
     point, point_image = codes.copy(), image.copy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,8 +16,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._threads import resolve_n_jobs
+from dbdl._warnings import warn_caller
 from dbdl.coding.omp import Rule, gram_matrix
-from dbdl.estimators._rows import RowEstimator, decode
+from dbdl.estimators._rows import RowEstimator, check_codes, decode
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Atoms, Scope
@@ -67,11 +67,9 @@ def warn_if_clipped(n_nonzero: int | None, n_atoms: int, n_features: int) -> Non
     """Warn where more non-zeros were asked for than there are atoms or features."""
     most = min(n_atoms, n_features)
     if n_nonzero is not None and n_nonzero > most:
-        warnings.warn(
+        warn_caller(
             f"n_nonzero={n_nonzero} is more than the {n_atoms} atoms or the {n_features} features "
             f"of X; {most} is used. Set n_nonzero to at most {most}.",
-            UserWarning,
-            stacklevel=4,
         )
 
 
@@ -212,7 +210,7 @@ class KSVDDictionary(
             Approximations of the rows (of unit norm where ``normalize`` is set).
         """
         check_is_fitted(self)
-        return decode(X, self.atoms_)
+        return decode(check_codes(X, len(self.atoms_)), self.atoms_)
 
 
 # ------------------------------------------------------------------------------------ classifiers

@@ -25,7 +25,6 @@ from dbdl.coding.omp import Rule
 from dbdl.draws import make_key
 from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder, stratified_folds
 from dbdl.learn.labels import one_hot
-from dbdl.learn.pilots import PILOT_FOLDS, PILOT_ROWS
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, reals, whole
 from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
@@ -33,8 +32,11 @@ from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Rows = NDArray[np.int64]
 
+#: Folds of rows, each left out once, on which the coder is chosen.
+N_FOLDS = 5
+
 #: Members that take part in the choice of a coder: more hardly change it.
-PILOT_MEMBERS = 2
+CHOOSING_MEMBERS = 2
 #: With so many draws for each row, a row is left out with a probability of 4e-44: none is.
 ALL_ROWS = 100.0
 #: Coder where every class has a single row, so that none can be held out to choose it.
@@ -159,7 +161,7 @@ def choose_on_left_out_rows(
     """Choose among coders on rows left out, as DBDL does; None where no row can be left out."""
     X, class_of_row, n_classes = lesson.X, lesson.class_of_row, lesson.n_classes
     key = make_key(lesson.seed)
-    folds = list(stratified_folds(key, class_of_row, PILOT_FOLDS, PILOT_ROWS))
+    folds = stratified_folds(key, class_of_row, N_FOLDS, N_FOLDS)
     if not folds:
         return None
 
@@ -181,7 +183,7 @@ def choose_on_left_out_rows(
     parts = run_blocks(score, list(enumerate(folds)), lesson.n_threads)
     rows = np.concatenate([fold.held_out for fold in folds])
     scores = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    return choose_coder(coders, scores, class_of_row[rows])
+    return choose_coder(coders, [scores], [class_of_row[rows]])
 
 
 class RandomRowsClassifier(RowsClassifier):
@@ -254,8 +256,8 @@ class RandomRowsClassifier(RowsClassifier):
         draw = Draw(self.n_atoms_per_class, self.initial_ratio)
         coders, held_out = self._coders(X.shape[1]), None
         if len(coders) > 1:
-            n_pilots = min(self.n_members, PILOT_MEMBERS)
-            held_out = choose_on_left_out_rows(lesson, draw, n_pilots, coders, self.penalty)
+            n_choosing = min(self.n_members, CHOOSING_MEMBERS)
+            held_out = choose_on_left_out_rows(lesson, draw, n_choosing, coders, self.penalty)
         coder = coders[0] if len(coders) == 1 else held_out.coder if held_out else FALLBACK
         sets = [draw.rows(lesson.rng(m), class_of_row, n_classes) for m in range(self.n_members)]
 

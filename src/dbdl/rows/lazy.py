@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._arrays import refuse_huge, unit_rows
 from dbdl.model.state import Floats
-from dbdl.rows.readers import DaskRows, Reader, reader_of
+from dbdl.rows.readers import DaskRows, Reader, SomeRows, reader_of
 
 #: Rows that are coded or looked at together when all are walked through.
 WALK_ROWS = 8192
+
+
+class RowMap(Protocol):
+    """A map of rows, such as a view."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the mapped rows."""
+
+    def apply(self, X: Floats) -> Floats:
+        """Return the mapped rows."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,7 @@ class Preparation:
     """The conversion of raw rows that an estimator asks for."""
 
     dtype: np.dtype[Any]  # float32 or float64
-    normalize: bool  # scale rows to unit norm
+    view: RowMap | None = None  # applied to the rows at the end
 
     def __call__(self, raw: NDArray[Any], number: int | NDArray[np.int64] = 0) -> Floats:
         """Return rows (n_rows, n_features) ready to use.
@@ -38,7 +48,7 @@ class Preparation:
                 f"Input X contains NaN or infinity, first in row {where}. Leave such rows out, or "
                 "fill the gaps first."
             )
-        return unit_rows(rows) if self.normalize else refuse_huge(rows)
+        return rows if self.view is None else self.view.apply(rows)
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,9 @@ class LazyRows:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
-        return self.reader.shape
+        n_rows, n_features = self.reader.shape
+        view = self.prepare.view
+        return n_rows, n_features if view is None else view.n_features
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -70,12 +82,30 @@ class LazyRows:
         """Rows by a slice (of step 1) or by their numbers."""
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(len(self))
-            return self.prepare(self.reader.read(start, stop), start)
-        return self.prepare(self.reader.take(rows), rows)
+            raw, number = self.reader.read(start, stop), self.reader.number_of(slice(start, stop))
+        else:
+            raw, number = self.reader.take(rows), self.reader.number_of(rows)
+        return self.prepare(raw, number)
 
-    def remember(self, numbers: NDArray[np.int64]) -> SomeRows:
-        """Read some rows (numbers ascending), to be asked for again."""
-        return SomeRows(numbers, self[numbers], self.shape)
+    def only(self, numbers: NDArray[np.int64]) -> LazyRows:
+        """Return the rows with these ascending numbers, still to be read."""
+        if len(numbers) == len(self):
+            return self
+        return replace(self, reader=SomeRows.of(self.reader, numbers))
+
+    def cut(self, rows: slice) -> tuple[LazyRows, slice]:
+        """Return the source of some rows, and where they are in it, to be sent elsewhere.
+
+        A source of some rows has a list of their numbers, of which only a part is sent.
+        """
+        if not isinstance(self.reader, SomeRows):
+            return self, rows
+        n_rows = rows.stop - rows.start
+        return self.only(np.arange(rows.start, rows.stop)), slice(0, n_rows)
+
+    def through(self, view: RowMap) -> LazyRows:
+        """Return the rows as a view shows them."""
+        return replace(self, prepare=replace(self.prepare, view=view))
 
     def each_block(
         self, function: Callable[..., Any], blocks: Sequence[slice], values: Sequence[Any]
@@ -88,32 +118,21 @@ class LazyRows:
         from dask.delayed import delayed
 
         tasks = [
-            delayed(_apply)(function, self.prepare, self.collection[rows], rows.start, value)
+            delayed(_apply)(
+                function, self.prepare, self.collection[rows], self.reader.number_of(rows), value
+            )
             for rows, value in pairs
         ]
         return list(compute(*tasks))
 
 
-@dataclass(frozen=True)
-class SomeRows:
-    """Some of all rows, in memory, found by their numbers among all."""
-
-    numbers: NDArray[np.int64]  # (n_rows,), ascending
-    rows: Floats  # (n_rows, n_features)
-    shape: tuple[int, int]  # of all rows
-
-    def __getitem__(self, numbers: NDArray[np.int64]) -> Floats:
-        """Return rows by their numbers."""
-        return self.rows[np.searchsorted(self.numbers, numbers)]
-
-
 def _apply(
-    function: Callable[..., Any], prepare: Preparation, raw: Any, first_row: int, value: Any
+    function: Callable[..., Any], prepare: Preparation, raw: Any, number: Any, value: Any
 ) -> Any:
-    return function(prepare(np.asarray(raw), first_row), value)
+    return function(prepare(np.asarray(raw), number), value)
 
 
-def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
+def lazy_rows(X: Any) -> LazyRows | None:
     """Return rows that are better read in parts, or None for all else.
 
     These are memory-mapped arrays (of more than 256 MiB), HDF5 and zarr datasets, Dask
@@ -134,7 +153,7 @@ def lazy_rows(X: Any, *, normalize: bool) -> LazyRows | None:
     if reader.dtype.kind not in "fiub":
         raise ValueError(f"X holds {reader.dtype}, which is no kind of number; convert it first.")
     narrow = reader.dtype == np.float32
-    return LazyRows(reader, Preparation(np.dtype(np.float32 if narrow else np.float64), normalize))
+    return LazyRows(reader, Preparation(np.dtype(np.float32 if narrow else np.float64)))
 
 
 def in_memory(X: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import sys
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,9 @@ from dbdl.model.record import Record
 
 #: A memory-mapped array of fewer bytes is read at once.
 SMALL_MEMMAP = 1 << 28
+#: Rows are read one after the other, and some passed over, up to this many rows per row wanted:
+#: files are slow to read, and need more memory, row by row.
+MOST_PASSED_OVER = 4
 
 Rows = slice | NDArray[np.int64]
 
@@ -45,6 +48,10 @@ class Reader(Record):
             return self._rows(numbers)
         ascending, place = np.unique(numbers, return_inverse=True)
         return self._rows(ascending)[place]
+
+    def number_of(self, rows: Rows) -> int | NDArray[np.int64]:
+        """Return the number of the first row of a slice, or of each row, for messages."""
+        return int(rows.start) if isinstance(rows, slice) else rows
 
     def _rows(self, rows: Rows) -> NDArray[Any]:
         """Return rows by a slice, or by numbers that ascend."""
@@ -174,6 +181,7 @@ class DaskRows(Reader):
 
     array: Any
     columns: tuple[str, ...] | None = None
+    numbers: NDArray[np.int64] | None = None  # among all rows, if some are left out
 
     @classmethod
     def of(cls, X: Any) -> DaskRows:
@@ -187,8 +195,47 @@ class DaskRows(Reader):
         shape: Any = tuple(map(int, array.shape))
         return cls(shape, np.dtype(array.dtype), array, names if named else None)
 
+    def number_of(self, rows: Rows) -> int | NDArray[np.int64]:
+        """Return the numbers of rows among all rows."""
+        return super().number_of(rows) if self.numbers is None else self.numbers[rows]
+
     def _rows(self, rows: Rows) -> NDArray[Any]:
         return np.asarray(self.array[rows].compute())
+
+
+@dataclass(frozen=True)
+class SomeRows(Reader):
+    """Some of the rows of another reader."""
+
+    source: Reader
+    numbers: NDArray[np.int64]  # ascending
+
+    @classmethod
+    def of(cls, source: Reader, numbers: NDArray[np.int64]) -> Reader:
+        """Return a reader of the rows with these numbers; those of a collection stay there."""
+        shape = (len(numbers), source.shape[1])
+        if isinstance(source, DaskRows):
+            among_all: Any = source.number_of(numbers)
+            return replace(source, shape=shape, array=source.array[numbers], numbers=among_all)
+        if isinstance(source, SomeRows):
+            numbers, source = source.numbers[numbers], source.source
+        return cls(shape, source.dtype, source, numbers)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, if the file has names."""
+        return getattr(self.source, "columns", None)
+
+    def number_of(self, rows: Rows) -> int | NDArray[np.int64]:
+        """Return the numbers of rows among all rows."""
+        return self.numbers[rows]
+
+    def _rows(self, rows: Rows) -> NDArray[Any]:
+        numbers = self.numbers[rows]
+        first, last = (int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else (0, 0)
+        if last - first > MOST_PASSED_OVER * len(numbers):
+            return self.source.take(numbers)
+        return self.source.read(first, last)[numbers - first]
 
 
 def is_dask(X: Any) -> bool:

@@ -205,7 +205,7 @@
 
   // ------------------------------------------------------------------ charts along the sweeps
   for (const figure of all("[data-chart]")) {
-    const { sweeps, lines } = data.charts[Number(figure.dataset.chart)];
+    const { sweeps, texts } = data.charts[Number(figure.dataset.chart)];
     const [start, end] = [Number(figure.dataset.start), Number(figure.dataset.end)];
     const [drawing, cursor, readout] = ["svg", ".cursor-line", ".readout"].map((s) => figure.querySelector(s));
     const last = sweeps.length - 1;
@@ -216,7 +216,7 @@
       cursor.setAttribute("x1", x);
       cursor.setAttribute("x2", x);
       cursor.removeAttribute("hidden");
-      readout.textContent = `sweep ${sweeps[now]}: ${lines.map((values) => values[now]).join("; ")}`;
+      readout.textContent = `sweep ${sweeps[now]}: ${texts[now]}`;
     };
     go(now); // so that the last values can be read at once
     cursor.setAttribute("hidden", "");

@@ -1,0 +1,334 @@
+"""Choices made on rows that members left out: coders, weights, and the temperature.
+
+Three quarters of the training rows are initial atoms themselves, so coding training rows over the
+dictionary says nothing about new rows. Each member leaves out a tenth of the rows: neither its
+view, nor its atoms, nor its label atoms have seen them. These rows decide the member's coder and
+number of non-zeros, which matters more than any other parameter, its weight in the ensemble, and
+the temperature of the probabilities. A row is never scored by a member that saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from dbdl.coding import Coder
+from dbdl.learn.held_out import (
+    Classes,
+    HeldOutChoice,
+    Scores,
+    choose_coder,
+    fit_sharpness,
+    log_loss,
+)
+from dbdl.learn.members import LearnedMember
+
+#: The losses of all members together count as much as this many rows of a member's own when its
+#: coder and its sharpness are chosen.
+POOLED_ROWS = 100.0
+#: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
+#: With a few dozen rows the weights stay nearly uniform.
+WEIGHT_PENALTY = 0.3
+#: Weight of the results of earlier batches when a batch scores the coders.
+SAID_BEFORE = 0.5
+#: Most that the sharpness grows from a few members to the whole ensemble.
+MOST_GROWTH = 1.3
+
+
+class LeftOut(NamedTuple):
+    """Scores of rows by one member that has not seen them, for each coder."""
+
+    rows: NDArray[np.int64]
+    scores: Sequence[Scores]
+    view: int  # number of the member's view
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates among which rows that were left out choose."""
+
+    coders: Sequence[Coder]
+    calibrate: bool = True  # whether the temperature is fitted
+    shared: bool = False  # whether all members have the same coder
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to choose or to fit."""
+        return self.calibrate or len(self.coders) > 1
+
+    @property
+    def sparsest(self) -> Coder:
+        """The coder with the fewest non-zeros, where no rows choose."""
+        return min(self.coders, key=lambda coder: coder.n_nonzero)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice for an ensemble.
+
+    Attributes
+    ----------
+    coders : tuple of Coder
+        Each member's coder.
+    weights : ndarray of shape (n_members,)
+        Shares of the members' scores, which add up to 1.
+    temperature : float
+        Temperature of the softmax of the scores.
+    held_out : HeldOutChoice or None
+        Results of every candidate; None if no row was left out.
+    accuracy, log_loss : float
+        Of the ensemble, on the rows left out: each is scored by the members that left it out.
+    n_rows : int
+        Number of these rows.
+    """
+
+    coders: tuple[Coder, ...]
+    weights: NDArray[np.float64]
+    temperature: float
+    held_out: HeldOutChoice | None
+    accuracy: float = 0.0
+    log_loss: float = 0.0
+    n_rows: int = 0
+
+
+def choose(
+    members: Sequence[LearnedMember], class_of_row: Classes, candidates: Candidates
+) -> Choice:
+    """Choose coders, weights and the temperature on the rows that members left out."""
+    left_out = left_out_by(members)
+    if not all(len(member.rows) for member in left_out):
+        return without_rows(candidates, len(members))
+    return choose_by_scores(left_out, class_of_row, candidates)
+
+
+def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
+    """Return the members' scores of the rows that they left out."""
+    return [LeftOut(m.share.fold.held_out, m.scores, m.share.view_number) for m in members]
+
+
+def without_rows(candidates: Candidates, n_members: int) -> Choice:
+    """Choose the coder with the fewest non-zeros, and equal weights."""
+    weights = np.full(n_members, 1.0 / n_members)
+    return Choice((candidates.sparsest,) * n_members, weights, 1.0, None)
+
+
+def keep_choice(choice: Choice, candidates: Candidates) -> Choice:
+    """Keep an earlier choice, except for coders that are no longer candidates."""
+    known = candidates.coders
+    coders = tuple(coder if coder in known else candidates.sparsest for coder in choice.coders)
+    return replace(choice, coders=coders)
+
+
+def choose_by_scores(
+    members: Sequence[LeftOut],
+    class_of_row: Classes,
+    candidates: Candidates,
+    before: Choice | None = None,
+) -> Choice:
+    """Choose by the scores of rows that members have not seen.
+
+    The results of a choice made before on other rows count too, if there is one with the same
+    candidates.
+    """
+    view_of_member = np.array([member.view for member in members])
+    n_views = int(view_of_member.max()) + 1
+    of_view = [[m for m in members if m.view == view] for view in range(n_views)]
+    held_out = choose_coder(
+        candidates.coders,
+        [
+            [np.concatenate(s) for s in zip(*(m.scores for m in own), strict=True)]
+            for own in of_view
+        ],
+        [np.concatenate([class_of_row[m.rows] for m in own]) for own in of_view],
+    )
+    share = 1.0
+    if before is not None and before.held_out is not None:
+        held_out, share = pool(before.held_out, held_out)
+    index, sharpness = coders_of_views(held_out, candidates.shared)
+    index, sharpness = index[view_of_member], sharpness[view_of_member]
+    calibrated = [
+        b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
+    ]
+    groups = group_by_rows(members, calibrated, class_of_row)
+    weights = fit_weights(groups, view_of_member)
+    total = float(weights @ sharpness)
+    results = ensemble_results(groups, weights)
+    sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
+    temperature = len(members) / (sharpness_of_all * total)
+    weights = weights * sharpness / total
+    accuracy, loss = results.accuracy, results.log_loss
+    if share < 1 and before is not None:
+        weights = share * weights + (1 - share) * before.weights
+        weights = weights / weights.sum()
+        temperature = temperature**share * before.temperature ** (1 - share)
+        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
+    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
+    coders = tuple(candidates.coders[k] for k in index)
+    temperature = temperature if candidates.calibrate else 1.0
+    return Choice(
+        coders, weights, temperature, held_out, results.accuracy, results.log_loss, results.n_rows
+    )
+
+
+def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, float]:
+    """Pool earlier results, which count half, with the present ones; return their share too."""
+    if before.coders != now.coders or before.view_log_loss.shape != now.view_log_loss.shape:
+        return now, 1.0
+    weight = SAID_BEFORE * before.n_rows
+    share = now.n_rows / (now.n_rows + weight)
+
+    def mean(name: str) -> NDArray[np.float64]:
+        pooled: NDArray[np.float64] = (1 - share) * getattr(before, name) + share * getattr(
+            now, name
+        )
+        return pooled
+
+    def log_mean(name: str) -> NDArray[np.float64]:
+        logs = (1 - share) * np.log(getattr(before, name)) + share * np.log(getattr(now, name))
+        pooled: NDArray[np.float64] = np.exp(logs)
+        return pooled
+
+    losses, sharpness = mean("log_loss"), log_mean("every_sharpness")
+    best = int(np.argmin(losses))
+    pooled = replace(
+        now,
+        accuracy=mean("accuracy"),
+        log_loss=losses,
+        best=best,
+        sharpness=float(sharpness[best]),
+        n_rows=round(now.n_rows + weight),
+        every_sharpness=sharpness,
+        view_log_loss=mean("view_log_loss"),
+        view_sharpness=log_mean("view_sharpness"),
+    )
+    return pooled, share
+
+
+def coders_of_views(
+    held_out: HeldOutChoice, shared: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Choose each view's coder, and the inverse temperature of a member's scores alone.
+
+    Both follow the rows of the view's own members if there are many, and those of all members if
+    there are few.
+    """
+    losses, n_views = held_out.view_log_loss, len(held_out.view_log_loss)
+    n_rows = held_out.n_rows / n_views
+    share = n_rows / (n_rows + POOLED_ROWS)
+    index = (share * losses + (1 - share) * losses.mean(axis=0)).argmin(axis=1)
+    if shared:
+        index = np.full(n_views, held_out.best)
+    logs = share * np.log(held_out.view_sharpness)
+    logs = logs + (1 - share) * np.log(held_out.every_sharpness)
+    return index, np.exp(logs[np.arange(n_views), index])
+
+
+class Group(NamedTuple):
+    """Rows that the same members left out, with their calibrated scores."""
+
+    members: NDArray[np.int64]
+    scores: Scores  # (n_members, n_rows, n_classes)
+    class_of_row: Classes
+
+    def total(self, weights: NDArray[np.float64]) -> Scores:
+        """Weighted mean of the members' scores (n_rows, n_classes)."""
+        mean: Scores = np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
+        return mean
+
+
+def group_by_rows(
+    members: Sequence[LeftOut], scores: Sequence[Scores], class_of_row: Classes
+) -> list[Group]:
+    """Group members by the rows that they left out."""
+    found: dict[bytes, list[int]] = {}
+    for number, member in enumerate(members):
+        found.setdefault(member.rows.tobytes(), []).append(number)
+    return [
+        Group(np.array(own), np.stack([scores[j] for j in own]), class_of_row[members[own[0]].rows])
+        for own in found.values()
+    ]
+
+
+def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Weights of the members, none negative, with the least penalised log-loss.
+
+    Members of one view have the same weight. A weighted sum of log-probabilities of softmaxes is
+    the softmax of a weighted sum of scores, so the ensemble stays linear in the codes.
+    """
+    n_rows = sum(len(group.class_of_row) for group in groups)
+    smoothing = 1.0 / (n_rows + 1.0)
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        off_mean = weights - weights.mean()
+        value, slope = WEIGHT_PENALTY * float(off_mean @ off_mean), 2 * WEIGHT_PENALTY * off_mean
+        of_member = weights[view_of_member]
+        for group in groups:
+            logs = log_softmax(group.total(of_member), axis=1)
+            target = np.full(logs.shape, smoothing / logs.shape[1])
+            target[np.arange(len(logs)), group.class_of_row] += 1 - smoothing
+            value -= float((target * logs).sum())
+            gap = np.exp(logs) - target
+            own = (gap * group.scores).sum(axis=(1, 2)) / len(group.members)
+            np.add.at(slope, view_of_member[group.members], own)
+        return value, slope
+
+    start = np.ones(int(view_of_member.max()) + 1)
+    limits = [(0.0, None)] * len(start)
+    found: NDArray[np.float64] = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
+    return (found if found.sum() > 0 else start)[view_of_member]
+
+
+def pool_together(
+    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
+) -> tuple[float, float]:
+    """Pool the results of an ensemble with earlier ones, if there are any."""
+    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
+        return accuracy, loss
+    return (
+        share * accuracy + (1 - share) * before.ensemble_accuracy,
+        share * loss + (1 - share) * before.ensemble_log_loss,
+    )
+
+
+class EnsembleResults(NamedTuple):
+    """Results on rows left out, each scored by the members that left it out."""
+
+    sharpness: float
+    accuracy: float
+    log_loss: float
+    n_rows: int
+
+
+def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> EnsembleResults:
+    """Fit the sharpness of weighted scores, and return the accuracy and log-loss with it."""
+    scores = np.concatenate([group.total(weights) for group in groups])
+    classes = np.concatenate([group.class_of_row for group in groups])
+    sharpness = fit_sharpness(scores, classes)
+    accuracy = float((scores.argmax(axis=1) == classes).mean())
+    return EnsembleResults(sharpness, accuracy, log_loss(scores, classes, sharpness), len(classes))
+
+
+def growth(
+    results: EnsembleResults,
+    weights: NDArray[np.float64],
+    groups: Sequence[Group],
+    n_members: int,
+) -> float:
+    """Sharpness of all members relative to that of the few that have not seen a row.
+
+    The mean of more members has less noise. The inverse sharpness of m members is taken to be
+    a + b / m, and that of a single member, whose scores are calibrated, is 1.
+    """
+    n_few = float(np.mean([len(group.members) for group in groups]))
+    if n_few <= 1:
+        return 1.0
+    gain = max(results.sharpness * float(weights.mean()), 1.0)
+    noise = min((1 - 1 / gain) / (1 - 1 / n_few), 1.0)
+    grown = (1 - noise + noise / n_few) / (1 - noise + noise / n_members)
+    return min(grown, MOST_GROWTH)

@@ -1,0 +1,120 @@
+"""The number of atoms, chosen on rows that members left out.
+
+The model does not infer the number of atoms: the sweeps drop copies, and hardly any other atom. So
+dictionaries of several sizes are learned, and the smallest is taken whose accuracy on the rows left
+out is within one standard error of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl.learn.choice import Choice
+from dbdl.learn.members import LearnedMember
+from dbdl.learn.problem import Problem
+from dbdl.model.record import Record
+from dbdl.model.trust import Count, reals, whole
+from dbdl.views import OwnView, View
+
+#: Sizes below the default one, as shares of it. All sizes together cost about two fits of the
+#: default size, since a sweep costs in proportion to the atoms.
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+#: Fewest atoms that are tried, per class.
+LEAST_PER_CLASS = 2
+
+
+@dataclass(frozen=True)
+class SizeCurve(Record):
+    """Accuracy on the rows left out against the number of atoms.
+
+    Attributes
+    ----------
+    n_initial_atoms : ndarray of shape (n_sizes,)
+        Number of atoms drawn at the start of each chain; 0 means the default.
+    n_atoms : ndarray of shape (n_sizes,)
+        Mean number of atoms of a chain at the end.
+    accuracy, standard_error, log_loss : ndarray of shape (n_sizes,)
+        Of the ensemble, on the rows that its members left out.
+    chosen : int
+        Index of the smallest size within one standard error of the best accuracy.
+    """
+
+    n_initial_atoms: Annotated[NDArray[np.int64], whole("n_sizes")]
+    n_atoms: Annotated[NDArray[np.float64], reals("n_sizes", least=0)]
+    accuracy: Annotated[NDArray[np.float64], reals("n_sizes", least=0)]
+    standard_error: Annotated[NDArray[np.float64], reals("n_sizes", least=0)]
+    log_loss: Annotated[NDArray[np.float64], reals("n_sizes", least=0)]
+    chosen: Count
+
+    def faults(self) -> Iterator[str]:
+        """Report an index of the chosen size that is out of range."""
+        if self.chosen >= len(self.accuracy):
+            yield f"chosen is {self.chosen}, but there are {len(self.accuracy)} sizes"
+
+    def __str__(self) -> str:
+        lines = ["atoms per chain  accuracy on rows left out"]
+        for k, (n_atoms, accuracy, error) in enumerate(
+            zip(self.n_atoms, self.accuracy, self.standard_error, strict=True)
+        ):
+            mark = "  chosen: within one standard error of the best" if k == self.chosen else ""
+            lines.append(f"{n_atoms:>15.0f}  {100 * accuracy:6.2f} % ± {100 * error:.2f}{mark}")
+        return "\n".join(lines)
+
+
+class Attempt(NamedTuple):
+    """Members of one size, and the choice for them."""
+
+    problem: Problem
+    members: list[LearnedMember]
+    choice: Choice
+
+
+def sizes_of(
+    problem: Problem, views_for: Callable[[float], tuple[View | OwnView, ...]]
+) -> list[Problem]:
+    """Return the problem with several numbers of initial atoms, the last as it is.
+
+    ``views_for`` gives the views for a number of atoms per row.
+    """
+    n_rows = len(problem.shares()[0].fold.learn)
+    distinct = problem.settings.n_distinct(n_rows)
+    least = LEAST_PER_CLASS * problem.n_classes
+    sizes = sorted({max(round(share * distinct), least) for share in SHARES})
+    smaller = [
+        replace(
+            problem,
+            settings=replace(problem.settings, n_initial_atoms=size),
+            views=views_for(size / n_rows),
+            first_number=k * problem.n_chains,
+        )
+        for k, size in enumerate(size for size in sizes if size < distinct)
+    ]
+    return [*smaller, replace(problem, first_number=len(smaller) * problem.n_chains)]
+
+
+def smallest_good(attempts: Sequence[Attempt]) -> tuple[Attempt, SizeCurve]:
+    """Return the smallest size within one standard error of the best accuracy, and the curve.
+
+    If no rows were left out, the default size, the last, is taken.
+    """
+    accuracy = np.array([attempt.choice.accuracy for attempt in attempts])
+    n_rows = np.array([max(attempt.choice.n_rows, 1) for attempt in attempts])
+    error = np.sqrt(accuracy * (1 - accuracy) / n_rows)
+    best = int(accuracy.argmax())
+    chosen = int(np.flatnonzero(accuracy >= accuracy[best] - error[best])[0])
+    if not any(attempt.choice.n_rows for attempt in attempts):
+        chosen = len(attempts) - 1
+    curve = SizeCurve(
+        np.array([attempt.problem.settings.n_initial_atoms or 0 for attempt in attempts]),
+        np.array([np.mean([len(m.atoms.atoms) for m in a.members]) for a in attempts]),
+        accuracy,
+        error,
+        np.array([attempt.choice.log_loss for attempt in attempts]),
+        chosen,
+    )
+    return attempts[chosen], curve

@@ -1,0 +1,64 @@
+"""A guard against views that ruin the rows, before any chain is learned in them.
+
+A view may blow up features that are noise: dividing the principal components of images by their
+standard deviations is one case. A chain in such a view would get almost no weight, and would be
+learned for nothing. Nearest neighbours show such a view at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._products import block_product
+from dbdl.draws import make_key
+from dbdl.learn.held_out import stratified_folds
+from dbdl.learn.problem import N_FOLDS, Problem
+from dbdl.views import LabelledRows, OwnView, View
+
+#: Rows that the guard looks at: neighbours, and rows that are asked for them.
+MOST_NEIGHBOURS, MOST_ROWS, LEAST_ROWS = 600, 300, 50
+#: A view is left out if its share of rows with a neighbour of their class is below this fraction of
+#: the best view's share.
+LEAST_SHARE = 0.5
+
+
+def usable_views(problem: Problem, views: tuple[View | OwnView, ...]) -> tuple[View | OwnView, ...]:
+    """Return the views in which neighbours of rows have the same class about as often as in others.
+
+    Views are fitted to some of the rows, and others are asked for their neighbours. All views are
+    returned if there are too few rows to tell. The rows do not depend on the seed of the fit, which
+    may be that of an earlier one.
+    """
+    folds = stratified_folds(make_key(0), problem.class_of_row, N_FOLDS, 1)
+    if len(views) < 2 or not folds or len(folds[0].held_out) < LEAST_ROWS:
+        return views
+    fold = folds[0]
+    learn, held_out = _some(fold.learn, MOST_NEIGHBOURS), _some(fold.held_out, MOST_ROWS)
+    known, asked = (_in_memory(problem, rows) for rows in (learn, held_out))
+    share = np.array([_share_of_same_class(view, known, asked) for view in views])
+    return tuple(
+        view for view, own in zip(views, share, strict=True) if own >= LEAST_SHARE * share.max()
+    )
+
+
+def _some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return at most so many of the rows, evenly spread."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+
+
+def _in_memory(problem: Problem, rows: NDArray[np.int64]) -> LabelledRows:
+    X: Any = problem.X[rows]
+    return LabelledRows(X, problem.class_of_row[rows], problem.n_classes)
+
+
+def _share_of_same_class(view: View | OwnView, known: LabelledRows, asked: LabelledRows) -> float:
+    """Share of rows whose nearest neighbour, by the angle, has the same class."""
+    fitted = view.fit(known)
+    cosines = block_product(fitted.apply(asked.X), np.ascontiguousarray(fitted.apply(known.X).T))
+    nearest = cosines.argmax(axis=1)
+    return float((known.class_of_row[nearest] == asked.class_of_row).mean())

@@ -1,0 +1,105 @@
+"""Views of rows: linear maps, learned from training rows, after which the noise is white."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from dbdl.model.trust import check
+from dbdl.views.own import FittedOwnView, OwnView
+from dbdl.views.sums import LabelledRows
+from dbdl.views.view import VIEWS, FittedView, View
+
+__all__ = [
+    "AUTOMATIC",
+    "AUTOMATIC_FOR_FEW_ATOMS",
+    "VIEWS",
+    "FittedOwnView",
+    "FittedView",
+    "LabelledRows",
+    "OwnView",
+    "SomeView",
+    "View",
+    "make_views",
+    "view_named",
+]
+
+SomeView = OwnView
+
+#: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
+#: and neighbours differ. Chosen on training rows of nine data sets: docs/design.md.
+AUTOMATIC = (
+    "unit half-whitened + constant",
+    "plain + constant",
+    "unit scaled and half-whitened + constant",
+    "plain",
+    "standardised + constant",
+    "unit whitened + constant",
+    "scaled and half-whitened + constant",
+)
+
+#: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
+#: rows, and whitening shows what these have in common.
+AUTOMATIC_FOR_FEW_ATOMS = (
+    "unit scaled and whitened + constant",
+    "unit half-whitened + constant",
+    "unit whitened",
+    "plain + constant",
+    "whitened + constant",
+    "plain",
+    "unit whitened + constant",
+)
+FEW_ATOMS = 0.3
+
+
+def view_named(name: str) -> View:
+    """Return the view of a name such as "unit whitened + constant"."""
+    base, plus, constant = name.partition(" + ")
+    unit = base.startswith("unit ")
+    found = VIEWS.get(base.removeprefix("unit "))
+    if found is None or (plus and constant != "constant"):
+        raise ValueError(
+            f"there is no view {name!r}. Expected 'auto', or one of {', '.join(map(repr, VIEWS))}, "
+            "maybe with 'unit ' before it and ' + constant' after it. Set views to one of them."
+        )
+    return replace(found, unit=unit, constant=bool(plus))
+
+
+def make_views(
+    wanted: Any, normalize: bool = True, atoms_per_row: float = 1.0
+) -> tuple[View | OwnView, ...]:
+    """Return the views that a parameter asks for: "auto", a name, a view, a transformer, or a list.
+
+    Without ``normalize`` rows are used as they are, so "auto" means the plain view.
+    """
+    if isinstance(wanted, str) and wanted == "auto":
+        wanted = AUTOMATIC if atoms_per_row > FEW_ATOMS else AUTOMATIC_FOR_FEW_ATOMS
+        wanted = wanted if normalize else "plain"
+    alone = isinstance(wanted, str | View) or hasattr(wanted, "transform")
+    parts = [wanted] if alone or not isinstance(wanted, Iterable) else list(wanted)
+    if not parts:
+        raise ValueError("views is empty. Expected at least one view, or 'auto'.")
+    return tuple(_make_view(part, normalize) for part in parts)
+
+
+def _make_view(part: Any, normalize: bool) -> View | OwnView:
+    is_class = isinstance(part, type)  # a transformer's, not a transformer
+    if hasattr(part, "transform") and hasattr(part, "fit") and not is_class:
+        return OwnView(part, normalize)
+    if isinstance(part, str):
+        part = view_named(part)
+    if not isinstance(part, View):
+        raise ValueError(
+            f"views has {part!r}. Expected 'auto', names of views, objects of dbdl.views.View, or "
+            "transformers of scikit-learn."
+        )
+    check(View, part, "view")
+    if normalize:
+        return part
+    if replace(part, normalize=True, unit=False) != View():
+        raise ValueError(
+            f"normalize=False with the view {part!r}. Expected views='plain': other views scale "
+            "rows to unit norm. Use normalize=True."
+        )
+    return View(normalize=False)

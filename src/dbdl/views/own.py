@@ -1,0 +1,98 @@
+"""A view by a scikit-learn transformer of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from dbdl._arrays import refuse_huge, unit_rows
+from dbdl.model.record import Record
+from dbdl.model.trust import Size
+from dbdl.rows.lazy import LazyRows
+from dbdl.views.sums import LabelledRows
+
+Floats = NDArray[np.floating[Any]]
+
+
+def name_of(transformer: Any) -> str:
+    """Return the transformer's description on one line."""
+    return " ".join(repr(transformer).split())
+
+
+@dataclass(frozen=True)
+class OwnView:
+    """The recipe of a view by a transformer, which is copied and fitted for each member."""
+
+    transformer: Any
+    normalize: bool = True
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
+
+    def fit(self, rows: LabelledRows) -> FittedOwnView:
+        """Fit a copy of the transformer to rows and their class indices."""
+        if isinstance(rows.X, LazyRows):
+            raise ValueError(
+                f"the view {self.transformer!r} needs all rows in memory. For rows that are read "
+                "in parts or are on a cluster, use views by name, such as views='auto'."
+            )
+        fitted = clone(self.transformer).fit(rows.X, rows.class_of_row)
+        mapped = _mapped(fitted, rows.X[:1])
+        return FittedOwnView(fitted, mapped.shape[1], self.normalize)
+
+
+@dataclass(frozen=True)
+class FittedOwnView(Record):
+    """A fitted transformer."""
+
+    transformer: Any
+    n_features: Annotated[int, Size("n_features")]
+    normalize: bool
+
+    def faults(self) -> Iterator[str]:
+        """Report an object that cannot map rows."""
+        if not callable(getattr(self.transformer, "transform", None)):
+            yield f"transformer is of type {type(self.transformer).__name__}, without transform"
+
+    def apply(self, X: Floats, n_threads: int = 1) -> Floats:
+        """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
+        rows = _mapped(self.transformer, X, self.n_features)
+        return unit_rows(rows) if self.normalize else refuse_huge(rows)
+
+    @property
+    def name(self) -> str:
+        """The transformer in one line."""
+        return name_of(self.transformer)
+
+    def restore(self, rows: Floats) -> Floats:
+        """Rows (n_samples, n_features_in) by the transformer's `inverse_transform`."""
+        if not hasattr(self.transformer, "inverse_transform"):
+            raise ValueError(
+                f"the view {self.transformer!r} has no inverse_transform, so nothing can be mapped "
+                "back to the features of X. Use another transformer, or views by name."
+            )
+        return np.asarray(self.transformer.inverse_transform(rows), dtype=rows.dtype)
+
+    #: Atoms are mapped back like rows.
+    restore_atoms = restore
+
+
+def _mapped(transformer: Any, X: Floats, n_features: int | None = None) -> Floats:
+    """Rows as a transformer maps them, of a known width if given: kernels trust it."""
+    rows = np.asarray(transformer.transform(X))
+    fits = rows.ndim == 2 and len(rows) == len(X) and rows.shape[1] == (n_features or rows.shape[1])
+    if not fits or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():
+        expected = f"({len(X)}, {n_features or 'n_features'})"
+        raise ValueError(
+            f"the view {transformer!r} gives an array of shape {rows.shape} and dtype "
+            f"{rows.dtype}, or values that are not finite. Expected finite numbers of shape "
+            f"{expected}, one row per row. Use another transformer."
+        )
+    return np.ascontiguousarray(rows, dtype=X.dtype)

@@ -1,0 +1,133 @@
+"""Sums over labelled rows from which views are learned: class means, variances, products.
+
+Rows are walked in blocks of a fixed size, and sums follow one binary tree, so the result has the
+same bits for rows in memory, rows that are read in parts, and rows on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._arrays import unit_rows
+from dbdl._products import block_product
+from dbdl._threads import block_slices, run_blocks
+from dbdl.model.statistics import SUM_ROWS, tree_sum
+from dbdl.rows.lazy import LazyRows
+
+Floats = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+Classes = NDArray[np.int64]
+
+
+class LabelledRows(NamedTuple):
+    """Rows to learn views from, in memory or read in parts, with their classes."""
+
+    X: Any  # (n_samples, n_features)
+    class_of_row: Classes
+    n_classes: int
+    n_threads: int = 1
+
+    def each_block(self, function: Callable[[Floats, Classes], Any]) -> list[Any]:
+        """Apply a function to each block of rows and their classes, where the rows are."""
+        blocks = block_slices(len(self.class_of_row), SUM_ROWS)
+        if isinstance(self.X, LazyRows):
+            return self.X.each_block(function, blocks, [self.class_of_row[b] for b in blocks])
+        return run_blocks(
+            lambda b: function(self.X[b], self.class_of_row[b]), blocks, self.n_threads
+        )
+
+    def total(self, function: Callable[[Floats, Classes], Doubles]) -> Doubles:
+        """Sum of a function of the blocks."""
+        return add_up(self.each_block(function))
+
+
+def add_up(parts: list[Doubles]) -> Doubles:
+    """Sum along one binary tree."""
+    part: Any = parts.__getitem__
+    total: Doubles = tree_sum(part, len(parts))
+    return total
+
+
+class Conversion(NamedTuple):
+    """How rows are read for sums: on a common scale, each of unit norm if requested."""
+
+    exponent: int  # rows are multiplied by 2 to the power of minus this
+    unit: bool
+
+    def __call__(self, X: Floats) -> Floats:
+        """Return rows with entries of about one."""
+        return unit_rows(X) if self.unit else np.ldexp(X, -self.exponent)
+
+
+def largest_exponent(rows: LabelledRows) -> int:
+    """Exponent of the power of two just above the largest absolute value."""
+    largest = max(rows.each_block(_largest))
+    return int(np.frexp(largest)[1])
+
+
+def class_means(rows: LabelledRows, convert: Conversion) -> Doubles:
+    """Mean of the rows of each class (n_classes, n_features); 0 for a class without rows."""
+    sums = rows.total(partial(_class_sums, convert, rows.n_classes))
+    n_rows = np.bincount(rows.class_of_row, minlength=rows.n_classes)
+    return sums / np.maximum(n_rows, 1)[:, np.newaxis]
+
+
+def mean_square(rows: LabelledRows, convert: Conversion, centres: Doubles) -> Doubles:
+    """Mean of the squares of rows around the centres of their classes (n_features,)."""
+    return rows.total(partial(_squares, convert, centres)) / len(rows.class_of_row)
+
+
+def residual_products(
+    rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
+) -> tuple[Doubles, float]:
+    """Mean of the products of residuals (n_features, n_features), and of their fourth powers.
+
+    Residuals are rows around the centres of their classes, multiplied by ``scale`` (n_features,).
+    The fourth power of a residual is that of its norm.
+    """
+    parts = rows.each_block(partial(_products, convert, centres, scale))
+    n_rows = len(rows.class_of_row)
+    products = add_up([part[0] for part in parts])
+    return products / n_rows, float(add_up([part[1] for part in parts])) / n_rows
+
+
+def all_residuals(
+    rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
+) -> Doubles:
+    """All residuals (n_samples, n_features), for fewer rows than features."""
+    return np.concatenate(rows.each_block(partial(_residuals, convert, centres, scale)))
+
+
+def _largest(X: Floats, class_of_row: Classes) -> float:
+    return float(np.abs(X).max(initial=0))
+
+
+def _class_sums(convert: Conversion, n_classes: int, X: Floats, class_of_row: Classes) -> Doubles:
+    sums = np.zeros((n_classes, X.shape[1]))
+    np.add.at(sums, class_of_row, convert(X).astype(np.float64))
+    return sums
+
+
+def _squares(convert: Conversion, centres: Doubles, X: Floats, class_of_row: Classes) -> Doubles:
+    squares: Doubles = ((convert(X) - centres[class_of_row]) ** 2).sum(axis=0)
+    return squares
+
+
+def _residuals(
+    convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, class_of_row: Classes
+) -> Doubles:
+    residuals: Doubles = (convert(X) - centres[class_of_row]) * scale
+    return residuals
+
+
+def _products(
+    convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, class_of_row: Classes
+) -> tuple[Doubles, Doubles]:
+    residuals = _residuals(convert, centres, scale, X, class_of_row)
+    fourth = (residuals**2).sum(axis=1) ** 2
+    return block_product(residuals.T, residuals), fourth.sum()

@@ -1,0 +1,338 @@
+"""Views: linear maps of rows, learned from training rows, after which the noise is white.
+
+The model's noise has the same variance in all directions (eq. 6). Rows of real data vary within
+their classes much more in some directions than in others, and a dictionary of such rows spends its
+atoms on them. A view is an estimate of the noise's covariance: rows are centred, divided by
+standard deviations, or multiplied by a power of the covariance within classes, and scaled to unit
+norm. In the new coordinates the model is the paper's. This is our addition: the paper's view is
+"plain".
+
+A *constant coordinate* appended before rows are scaled to unit norm keeps the size of a row, and
+acts as the intercept of the linear classifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, unit_rows
+from dbdl._products import row_products
+from dbdl._threads import block_slices, run_blocks
+from dbdl.model.record import Record
+from dbdl.model.trust import Number, Positive, doubles
+from dbdl.views.sums import (
+    Conversion,
+    LabelledRows,
+    all_residuals,
+    class_means,
+    largest_exponent,
+    mean_square,
+    residual_products,
+)
+from dbdl.views.whitening import Spectrum, spectrum_of_products, spectrum_of_rows
+
+Floats = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+
+#: With more features than this, a whitened view divides by standard deviations alone: a map between
+#: all pairs of features would be larger than the atoms.
+MOST_WHITENED = 4096
+#: Rows that are mapped together by one thread.
+MAPPED_ROWS = 256
+
+#: Deviations of a feature, relative to its mean, that may be rounding errors of sums.
+CONSTANT = 1e-12
+
+MAP_OVERFLOWS = (
+    "The view of a row of X overflows: some feature is many orders of magnitude larger than it was "
+    "in the training rows. Expected rows like those. Look for extreme values, or use views='plain'."
+)
+
+Scale = Literal["none", "total", "within"]
+
+
+@dataclass(frozen=True)
+class View(Record):
+    """The recipe of a view; `fit` learns it from rows.
+
+    Attributes
+    ----------
+    centred : bool
+        Subtract the mean of all rows.
+    scale : {"none", "total", "within"}
+        Divide features by their standard deviation over all rows, or within classes.
+    power : float
+        Multiply rows by the covariance within classes to the power of minus this: 0.5 makes the
+        noise white, 0.25 goes half the way, 0 leaves rows as they are.
+    constant : bool
+        Append a constant coordinate, as large as the mean row.
+    unit : bool
+        Scale rows to unit norm before anything else.
+    normalize : bool
+        Scale rows to unit norm at the end.
+    """
+
+    centred: bool = False
+    scale: Scale = "none"
+    power: Annotated[float, Number(least=0, most=1)] = 0.0
+    constant: bool = False
+    unit: bool = False
+    normalize: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
+        base = replace(self, unit=False, constant=False, normalize=True)
+        found = next((name for name, view in VIEWS.items() if view == base), None)
+        if found is None:
+            own = {k: v for k, v in self.__getstate__().items() if v != getattr(View, k)}
+            return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
+        return name if self.normalize else f"{name}, not scaled"
+
+    def fit(self, rows: LabelledRows) -> FittedView:
+        """Learn the view from rows; held-out rows must not be among them."""
+        dtype = rows.X.dtype
+        exponent = largest_exponent(rows) if self.normalize else 0
+        convert = Conversion(exponent, self.unit)
+        n_features = rows.X.shape[1]
+        mean, scale, matrix = np.zeros(n_features), np.ones(n_features), None
+        if self.is_learned:
+            centres = class_means(rows, convert)
+            whole = _mean_of_all(rows.class_of_row, centres)
+            mean = whole if self.centred else mean
+            whitens = self.power > 0
+            within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
+            if self.scale == "total" or within:
+                around = centres if within else np.broadcast_to(whole, centres.shape)
+                scale = _inverse_root(mean_square(rows, convert, around), centres, dtype)
+            if whitens and n_features <= MOST_WHITENED:
+                spectrum = _spectrum(rows, convert, centres, scale)
+                matrix = spectrum.power(-self.power, n_features * float(np.finfo(dtype).eps))
+        length = _mean_length(rows, exponent) if self.unit else 1.0
+        fitted = FittedView(self, exponent, mean, scale, matrix, 1.0, length)
+        return replace(fitted, size=fitted.measure(rows)) if self.normalize else fitted
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the view depends on more than the size of the rows."""
+        return self.centred or self.scale != "none" or self.power > 0
+
+
+def _mean_length(rows: LabelledRows, exponent: int) -> float:
+    """Root of the mean squared norm of rows, multiplied by 2 to the power of minus an exponent."""
+    nowhere = np.zeros((rows.n_classes, rows.X.shape[1]))
+    return float(np.sqrt(mean_square(rows, Conversion(exponent, False), nowhere).sum())) or 1.0
+
+
+def _mean_of_all(class_of_row: NDArray[np.int64], centres: Doubles) -> Doubles:
+    """Mean of all rows; classes are added up by their first rows, so their names do not matter."""
+    classes, first, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    mean: Doubles = (n_rows[order] / len(class_of_row)) @ centres[classes[order]]
+    return mean
+
+
+def _inverse_root(variance: Doubles, centres: Doubles, dtype: Any) -> Doubles:
+    """One over the standard deviation; 1 for a feature that is constant up to rounding.
+
+    A feature is compared with its own size, as the means of classes show it, so that its unit does
+    not matter. Rows of this type hold no smaller deviations than the last limit.
+    """
+    rounding = max(CONSTANT, 4 * float(np.finfo(dtype).eps)) * np.abs(centres).max(axis=0)
+    some = variance > np.maximum(rounding, 2.0 ** -SAFE_EXPONENT[np.dtype(dtype).name]) ** 2
+    inverse = np.ones_like(variance)
+    inverse[some] = 1.0 / np.sqrt(variance[some])
+    return inverse
+
+
+def _spectrum(
+    rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
+) -> Spectrum:
+    n_rows, n_features = rows.X.shape
+    if n_rows < n_features:
+        return spectrum_of_rows(all_residuals(rows, convert, centres, scale))
+    return spectrum_of_products(*residual_products(rows, convert, centres, scale), n_rows)
+
+
+@dataclass(frozen=True)
+class FittedView(Record):
+    """A view learned from rows.
+
+    Attributes
+    ----------
+    recipe : View
+    exponent : int
+        Rows are multiplied by 2 to the power of minus this, which is exact, unless each is scaled
+        to unit norm.
+    mean, scale : ndarray of shape (n_features,)
+        Subtracted from rows, and multiplied with what is left.
+    matrix : ndarray of shape (n_features, n_features) or None
+        Symmetric map of the rows after that.
+    size : float
+        Mean norm of the mapped training rows; the constant coordinate if there is one.
+    length : float
+        Mean norm of the training rows, multiplied by the same power of two, if each is scaled to
+        unit norm first; otherwise 1.
+    """
+
+    recipe: View
+    exponent: Annotated[int, Number(least=-1100, most=1100)]
+    mean: Annotated[Doubles, doubles("n_features_in")]
+    scale: Annotated[Doubles, doubles("n_features_in", least=np.finfo(np.float64).tiny)]
+    matrix: Annotated[Doubles, doubles("n_features_in", "n_features_in")] | None
+    size: Positive
+    length: Positive = 1.0
+
+    def faults(self) -> Iterator[str]:
+        """Report a mean or a map that no rows give, or that cannot be inverted."""
+        if np.abs(self.mean).max(initial=0) > 2:  # rows are scaled to entries of at most 1
+            yield "mean has entries outside -2 to 2"
+        if self.matrix is None:
+            return
+        if not np.array_equal(self.matrix, self.matrix.T):
+            yield "matrix is not symmetric"
+        try:
+            cho_factor(self.matrix)
+        except np.linalg.LinAlgError:
+            yield "matrix is not positive definite"
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates of mapped rows."""
+        return len(self.mean) + self.recipe.constant
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
+
+    def apply(self, X: Floats, n_threads: int = 1) -> Floats:
+        """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
+        blocks = block_slices(len(X), MAPPED_ROWS)
+        if not blocks:
+            return np.empty((0, self.n_features), X.dtype)
+        return np.concatenate(run_blocks(lambda rows: self._finish(X[rows]), blocks, n_threads))
+
+    def _finish(self, X: Floats) -> Floats:
+        if not self.recipe.normalize:
+            return refuse_huge(X)
+        mapped = self._map(X)
+        if self.recipe.constant:
+            mapped = np.hstack([mapped, np.full((len(X), 1), self.size, X.dtype)])
+        if not np.isfinite(mapped).all():
+            raise ValueError(MAP_OVERFLOWS)
+        return unit_rows(mapped)
+
+    def _map(self, X: Floats) -> Floats:
+        dtype = X.dtype
+        if not (self.recipe.is_learned or self.recipe.constant):
+            return X  # of any scale
+        rows = unit_rows(X) if self.recipe.unit else _moderate(times_powers(X, self._shift(X)))
+        rows = (rows - self.mean.astype(dtype)) * self.scale.astype(dtype)
+        return rows if self.matrix is None else row_products(rows, self._matrix(dtype))
+
+    def _shift(self, X: Floats) -> NDArray[np.int64]:
+        return np.full(len(X), -self.exponent)
+
+    def _matrix(self, dtype: Any) -> Floats:
+        assert self.matrix is not None
+        # a file may hold it in another order
+        return np.ascontiguousarray(self.matrix) if dtype == np.float64 else self._narrow_matrix
+
+    @cached_property
+    def _narrow_matrix(self) -> Floats:
+        assert self.matrix is not None
+        return self.matrix.astype(np.float32, order="C")
+
+    def measure(self, rows: LabelledRows) -> float:
+        """Root of the mean squared norm of mapped rows."""
+        if self.recipe.unit and not self.recipe.is_learned:
+            return 1.0
+        total = rows.total(self._squared_norms)
+        return float(np.sqrt(total / len(rows.class_of_row))) or 1.0
+
+    def _squared_norms(self, X: Floats, class_of_row: NDArray[np.int64]) -> Any:
+        plain = not (self.recipe.is_learned or self.recipe.constant)
+        mapped = times_powers(X, self._shift(X)) if plain else self._map(X)
+        return (mapped.astype(np.float64) ** 2).sum()
+
+    # ------------------------------------------------------------------------------ the way back
+
+    def restore_atoms(self, atoms: Floats) -> Floats:
+        """Atoms (n_atoms, n_features_in) in the space of the rows: the linear part of the way back.
+
+        An atom's constant coordinate becomes its share of the mean of the rows. Plain atoms keep
+        their unit norm.
+        """
+        if not (self.recipe.is_learned or self.recipe.constant):
+            return atoms
+        n_features = len(self.mean)
+        back = self._unscale(atoms[:, :n_features].astype(np.float64))
+        if self.recipe.constant:
+            back += (atoms[:, n_features:] / self.size) * self.mean
+        return self._unshift(back, atoms.dtype)
+
+    def restore(self, rows: Floats) -> Floats:
+        """Rows (n_samples, n_features_in) from approximations of mapped rows of unit norm.
+
+        A view that scales rows to unit norm first, or has no constant coordinate, does not know a
+        row's size: it is taken to be the mean size of the training rows.
+        """
+        if not self.recipe.normalize:
+            return rows
+        n_features = len(self.mean)
+        mapped = rows[:, :n_features].astype(np.float64)
+        if self.recipe.constant:
+            share = rows[:, n_features:].astype(np.float64)
+            share[share <= LEAST_SHARE] = LEAST_SHARE
+            mapped /= share
+        back = self._unscale(mapped * self.size) + self.mean
+        return self._unshift(back, rows.dtype)
+
+    def _unscale(self, mapped: Doubles) -> Doubles:
+        if self.matrix is not None:
+            mapped = cho_solve(self._factor, mapped.T).T
+        return mapped / self.scale
+
+    def _unshift(self, back: Doubles, dtype: Any) -> Floats:
+        most = 0.99 * float(np.finfo(dtype).max)  # approximations of such rows may be larger
+        back = times_powers(back * self.length, np.full(len(back), self.exponent))
+        return np.clip(back, -most, most).astype(dtype)
+
+    @cached_property
+    def _factor(self) -> Any:
+        return cho_factor(self.matrix)
+
+
+#: Views by name. "unit" before a name scales rows to unit norm first; "+ constant" after it appends
+#: a constant coordinate.
+VIEWS = {
+    "plain": View(),
+    "centred": View(centred=True),
+    "standardised": View(centred=True, scale="total"),
+    "whitened": View(centred=True, power=0.5),
+    "half-whitened": View(centred=True, power=0.25),
+    "scaled and whitened": View(centred=True, scale="within", power=0.5),
+    "scaled and half-whitened": View(centred=True, scale="within", power=0.25),
+}
+
+#: Least constant coordinate of an approximated row of unit norm by which the row is divided.
+LEAST_SHARE = 1e-3
+
+
+def _moderate(X: Floats) -> Floats:
+    """Scale rows down that are so far from the training rows that their map would overflow.
+
+    Only the direction of such rows matters: they are scaled to unit norm in the end.
+    """
+    most = SAFE_EXPONENT[X.dtype.name] // 3
+    found = exponents(X)
+    return times_powers(X, np.minimum(most - found, 0)) if (found > most).any() else X

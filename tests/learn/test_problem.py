@@ -1,0 +1,152 @@
+"""Each member has a share: a view, rows to learn from, and rows that it leaves out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dbdl.draws import make_key
+from dbdl.learn.chain import ChainSettings
+from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem, automatic_chains
+from dbdl.views import VIEWS as NAMES
+from dbdl.views import View, make_views
+
+VIEWS = make_views([*NAMES, "plain + constant"])  # eight of them
+
+
+def make_problem(n_rows=100, n_chains=8, n_classes=2, views=VIEWS, **settings):
+    y = np.arange(n_rows) % n_classes
+    X = np.random.default_rng(0).standard_normal((n_rows, 3))
+    problem = Problem(X, y, n_classes, ChainSettings(), LabelSettings(), n_chains, 0, views)
+    return replace(problem, **settings)
+
+
+def folds_of(shares):
+    """The different sets of rows that are left out."""
+    return {share.fold.held_out.tobytes(): share.fold for share in shares}.values()
+
+
+@pytest.mark.parametrize("n_rows", [100, 1000])
+@pytest.mark.parametrize("n_chains", [1, 2, 5, 8, 24])
+def test_every_member_leaves_out_a_tenth_of_the_rows_and_learns_from_the_others(n_rows, n_chains):
+    shares = make_problem(n_rows, n_chains).shares()
+    assert [share.number for share in shares] == list(range(n_chains))
+    for share in shares:
+        assert len(share.fold.held_out) == n_rows // 10
+        both = np.sort(np.concatenate(share.fold))
+        np.testing.assert_array_equal(both, np.arange(n_rows))
+
+
+def test_members_take_the_views_in_turn():
+    shares = make_problem(n_chains=20).shares()
+    assert [share.view_number for share in shares] == [n % 8 for n in range(20)]
+    assert all(share.view == VIEWS[share.view_number] for share in shares)
+
+
+def test_all_rows_of_a_small_problem_are_left_out_by_some_member():
+    shares = make_problem(100, 24).shares()
+    left_out = np.concatenate([fold.held_out for fold in folds_of(shares)])
+    np.testing.assert_array_equal(np.sort(left_out), np.arange(100))
+
+
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(600, 10), (601, 4)])
+def test_with_many_rows_four_folds_are_left_out_in_turn(n_rows, n_folds):
+    assert len(folds_of(make_problem(n_rows, 24).shares())) == n_folds
+    assert len(folds_of(make_problem(n_rows, 8).shares())) == 4  # each by two members
+    assert len(folds_of(make_problem(n_rows, 3).shares())) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_chains", "n_views"),
+    [
+        (100, 2, 8),
+        (100, 5, 8),
+        (100, 24, 8),
+        (1000, 8, 8),
+        (100, 16, 8),
+        (1000, 4, 2),
+        (100, 8, 2),
+        (1000, 8, 4),
+        (1000, 8, 2),
+    ],
+)
+def test_every_row_left_out_is_scored_by_members_of_different_views(n_rows, n_chains, n_views):
+    shares = make_problem(n_rows, n_chains, views=VIEWS[:n_views]).shares()
+    for fold in folds_of(shares):
+        own = [share for share in shares if share.fold.held_out is fold.held_out]
+        assert len({share.view_number for share in own}) == min(len(own), n_views) >= 2
+
+
+def test_no_fold_has_more_than_2000_rows():
+    shares = make_problem(50_000, 2).shares()
+    assert all(1900 < len(share.fold.held_out) <= 2000 for share in shares)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"leaves_out": False}, {"class_of_row": np.zeros(100, dtype=np.int64), "n_classes": 1}],
+    ids=["nothing to choose", "one class"],
+)
+def test_where_nothing_is_to_be_chosen_members_learn_from_all_rows(settings):
+    for share in make_problem(**settings).shares():
+        np.testing.assert_array_equal(share.fold.learn, np.arange(100))
+        assert not len(share.fold.held_out)
+
+
+def test_classes_of_one_row_each_are_never_left_out():
+    for share in make_problem(5, 8, n_classes=5).shares():
+        np.testing.assert_array_equal(share.fold.learn, np.arange(5))
+
+
+def test_folds_follow_from_the_seed_and_the_classes_alone():
+    one, same = make_problem(), make_problem(n_classes=2)
+    other = replace(one, seed=1)
+    names = replace(one, class_of_row=1 - one.class_of_row)  # the same classes by other numbers
+    folds = [np.concatenate([s.fold.held_out for s in p.shares()]) for p in (one, same, names)]
+    for found in folds[1:]:
+        np.testing.assert_array_equal(found, folds[0])
+    assert not np.array_equal(other.shares()[0].fold.held_out, one.shares()[0].fold.held_out)
+
+
+def test_members_take_the_weights_of_joint_labels_in_turn():
+    labels = LabelSettings("joint", weights=(0.01, 0.1, 1.0))
+    problem = make_problem(n_chains=5, labels=labels)
+    assert [s.label_weight for s in problem.shares()] == [0.01, 0.1, 1.0, 0.01, 0.1]
+    own = problem.with_rows(problem.X[:4], problem.class_of_row[:4], 0.1)
+    assert own.labels == LabelSettings("joint", weights=(0.1,)) and len(own.X) == 4
+
+
+def test_chains_have_keys_of_their_own_behind_that_of_the_folds():
+    problem = make_problem(seed=7)
+    assert problem.key(2) == make_key(7, FIRST_CHAIN + 2)
+    assert len({str(key) for key in (make_key(7), *map(problem.key, range(9)))}) == 10
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_views", "expected"),
+    [(600, 8, 24), (601, 8, 8), (100, 1, 15), (5000, 1, 5), (5000, 12, 12)],
+)
+def test_there_is_a_chain_for_each_view_at_least_five_and_three_times_as_many_for_few_rows(
+    n_rows, n_views, expected
+):
+    assert automatic_chains(n_rows, n_views) == expected
+
+
+def test_chains_of_several_sizes_are_numbered_through():
+    problem = make_problem(n_chains=3, first_number=6)
+    assert [share.number for share in problem.shares()] == [6, 7, 8]
+    plain = make_problem(n_chains=3).shares()
+    assert [share.view_number for share in problem.shares()] == [s.view_number for s in plain]
+
+
+def test_rows_of_a_share_are_those_that_it_names_as_they_are():
+    problem = make_problem()
+    rows = problem.rows_of(np.array([3, 7, 50]))
+    np.testing.assert_array_equal(rows.X, problem.X[[3, 7, 50]])
+    np.testing.assert_array_equal(rows.class_of_row, problem.class_of_row[[3, 7, 50]])
+    assert problem.rows_of(np.arange(100)).X is problem.X  # not copied
+
+
+def test_a_problem_without_views_is_the_paper_s():
+    problem = Problem(np.ones((4, 2)), np.arange(4) % 2, 2, ChainSettings(), LabelSettings())
+    assert problem.views == (View(),)
