@@ -126,11 +126,20 @@ def test_probabilities_sum_to_one_and_beat_guessing(model):
     assert log_loss(y[60:], probability) < 0.5 * np.log(3)
 
 
-def test_rows_that_chains_left_out_choose_among_all_coders(model, problem):
+def test_few_rows_choose_along_the_path_of_the_lasso_and_many_among_all_coders():
+    few, many = (
+        DBDLClassifier(**{**QUICK, "n_sweeps": 1, "n_chains": 1}).fit(*make_cones(n_rows=n_rows))
+        for n_rows in (200, 201)  # of three classes
+    )
+    assert {c.name for c in few.held_out_.coders} == {"lasso"}
+    coders = many.held_out_.coders
+    assert {c.path_average for c in coders if c.name != "lasso"} == {False, True}
+    assert {c.name for c in coders} == {"forward", "orthogonal", "lasso"}
+
+
+def test_rows_that_chains_left_out_choose_the_coder(model, problem):
     choice = model.held_out_
     assert choice.coder == choice.coders[int(np.argmin(choice.log_loss))]
-    assert {c.path_average for c in choice.coders if c.name != "lasso"} == {False, True}
-    assert {c.name for c in choice.coders} == {"forward", "orthogonal", "lasso"}
     assert choice.n_rows == 12  # two chains leave out the same tenth of the rows
     first = 0
     for chain in model.chains_:
@@ -205,7 +214,7 @@ def test_where_no_row_can_be_left_out_the_coder_is_the_sparsest():
     model = DBDLClassifier(n_sweeps=1, n_chains=1, random_state=0)
     model.fit(rng.standard_normal((4, 40)), np.arange(4))
     assert model.held_out_ is None and model.temperature_ == 1.0
-    assert model.chains_[0].coder == Forward(1)
+    assert model.chains_[0].coder == LassoPath(1)
 
 
 def test_a_number_of_non_zeros_beside_a_coder_with_its_own_is_refused(problem):

@@ -46,7 +46,11 @@ def lengths_for(n_features: int) -> list[int]:
 
 
 def candidates(
-    wanted: str | Coder | Iterable[str | Coder], lengths: Sequence[int], device: str = "cpu"
+    wanted: str | Coder | Iterable[str | Coder],
+    lengths: Sequence[int],
+    device: str = "cpu",
+    *,
+    few_rows: bool = False,
 ) -> list[Coder]:
     """List the coders to choose from, in order of preference if they do equally well.
 
@@ -58,12 +62,18 @@ def candidates(
     lengths : sequence of int
     device : str
         "cpu" or "cuda".
+    few_rows : bool
+        Whether few rows choose. "auto" then means the lasso's path alone, if it runs on the device:
+        few rows cannot tell many coders apart, and more rows choose this family most often.
     """
     parts = [wanted] if isinstance(wanted, str | Coder) else list(wanted)
     if not parts:
         raise ValueError("coder is empty. Expected at least one coder or family, or 'auto'.")
     if len(parts) == 1 and isinstance(parts[0], str) and parts[0] == "auto":
-        parts = [f.name for f in FAMILIES.values() if f.automatic and device in f.devices]
+        families = [f for f in FAMILIES.values() if f.automatic and device in f.devices]
+        if few_rows and LassoPath in families:
+            families = [LassoPath]
+        parts = [family.name for family in families]
     found: list[Coder] = []
     for part in parts:
         if isinstance(part, Coder):

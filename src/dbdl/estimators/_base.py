@@ -194,8 +194,8 @@ class DictionaryEstimator(
         """Return the problem with every number of initial atoms that is tried."""
         return [problem]
 
-    def _coders(self, n_features: int) -> list[Coder]:
-        """Return the coders that may be chosen."""
+    def _coders(self, n_features: int, few_rows: bool = False) -> list[Coder]:
+        """Return the coders that may be chosen, maybe on few rows."""
         lengths = lengths_for(n_features)
         if self.n_nonzero != "auto":
             lengths = [self._fixed_n_nonzero(n_features)]
@@ -204,7 +204,8 @@ class DictionaryEstimator(
                     f"n_nonzero={self.n_nonzero} with coder={self.coder!r}, which sets its own "
                     "number of non-zeros. Use n_nonzero='auto', or name a family of coders."
                 )
-        return candidates(self.coder, lengths, self._backend().device_kind)
+        device = self._backend().device_kind
+        return candidates(self.coder, lengths, device, few_rows=few_rows)
 
     def _fixed_n_nonzero(self, n_features: int) -> int:
         """Return ``n_nonzero`` or, with a warning, the number of features if that is smaller."""

@@ -35,7 +35,7 @@ from dbdl.learn.online import (
     learn_batch,
     take_batch,
 )
-from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
 from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smallest_good
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
@@ -106,7 +106,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         last, is tried too. "lasso" follows the lasso's path until more than ``n_nonzero`` atoms
         would join, which shrinks all coefficients. "posterior mean" averages Gibbs draws of the
         code. "auto" chooses among the first three on the rows that chains left out (see
-        ``held_out_``), or on a GPU among the first two, since the lasso runs on the CPU. A coder of
+        ``held_out_``), or on a GPU among the first two, since the lasso runs on the CPU. With up to
+        600 rows it means "lasso": few rows cannot tell many coders apart. A coder of
         `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the rows left out
         choose.
     n_nonzero : int or "auto", default="auto"
@@ -339,7 +340,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self : DBDLClassifier
         """
         rows, class_of_row = self._rows_and_classes(X, y)
-        candidates = self._candidates()
+        candidates = self._candidates(len(class_of_row))
         problem, crew = self._problem(rows, class_of_row, candidates)
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
@@ -406,7 +407,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         known = np.empty(0, labels.dtype) if published is None else self.classes_
         all_classes = known_classes(known, labels, classes)
         state, batch = take_batch(state, rows, labels)
-        candidates = self._candidates(first=published is None)
+        candidates = self._candidates(len(labels), first=published is None)
         problem, crew = self._problem(batch.data.X, batch.data.class_of_row, candidates, state)
         with self._journal_of_batch(problem, candidates, state) as journal:
             learned = learn_batch(
@@ -481,9 +482,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         known = (chain.view for chain in state.chains)
         return tuple(dict.fromkeys(v.recipe for v in known if isinstance(v, FittedView)))
 
-    def _candidates(self, first: bool = True) -> Candidates:
+    def _candidates(self, n_rows: int, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""
-        coders, recoded = self._coders(self.n_features_in_), self.classifier == "recoded"
+        coders = self._coders(self.n_features_in_, few_rows=n_rows <= FEW_ROWS)
+        recoded = self.classifier == "recoded"
         if not first and recoded:  # label atoms belong to one coder
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
