@@ -70,6 +70,7 @@ def test_with_every_view_codes_times_label_atoms_are_the_scores(name, dtype):
     assert model.score(rows, Y_NEW) > 0.8
 
 
+@pytest.mark.bits
 @every_view
 def test_a_row_alone_has_the_same_scores_and_any_number_of_threads_gives_the_same_bits(name):
     model, other = fit(name), fit(name, n_jobs=3)

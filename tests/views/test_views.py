@@ -148,6 +148,7 @@ def test_names_of_classes_do_not_matter():
 # ----------------------------------------------------------------------------------- same bits
 
 
+@pytest.mark.bits
 @every_view
 @every_type
 def test_a_row_alone_has_the_bits_that_it_has_in_a_batch(name, dtype):
@@ -169,6 +170,7 @@ def test_the_number_of_threads_changes_no_bit(name):
     assert one.apply(rows.X, 3).tobytes() == one.apply(rows.X).tobytes()
 
 
+@pytest.mark.bits
 @every_view
 @every_type
 @pytest.mark.parametrize("shape", [(20_000, 4), (30, 50)])
