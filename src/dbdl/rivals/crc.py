@@ -61,7 +61,14 @@ class CRCClassifier(RowsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> CRCModel:
-        rows = lesson.X.astype(np.float64)
-        # codes of the unit vectors: all queries share them
-        projection = solve_ridge(rows @ rows.T, rows, self.penalty).T.astype(lesson.X.dtype)
+        projection = collaborative_projection(lesson.X, self.penalty)
         return CRCModel(lesson.X, lesson.class_of_row, lesson.n_classes, projection)
+
+
+def collaborative_projection(X: Floats, penalty: float) -> Floats:
+    """Codes of the unit vectors over training rows (n_features, n_samples): all queries share them.
+
+    ``x @ projection`` is the ridge code of a row x.
+    """
+    rows = X.astype(np.float64)
+    return solve_ridge(rows @ rows.T, rows, penalty).T.astype(X.dtype)

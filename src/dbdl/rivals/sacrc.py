@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.coding.omp import encode
-from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Projection
 from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._parameters import PositiveCount, PositiveWeight
+from dbdl.rivals.crc import collaborative_projection
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,7 @@ class SACRCClassifier(RowsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> SACRCModel:
-        rows = lesson.X.astype(np.float64)
-        # codes of the unit vectors: all queries share them
-        projection = solve_ridge(rows @ rows.T, rows, self.penalty).T.astype(lesson.X.dtype)
+        projection = collaborative_projection(lesson.X, self.penalty)
         model = SACRCModel(
             lesson.X, lesson.class_of_row, lesson.n_classes, projection, self.n_nonzero
         )
