@@ -311,7 +311,7 @@ MUTANTS = (
     mutant(
         "chains-of-other-sizes-not-counted",
         "estimators/_base.py",
-        "progress.begin(problem.n_chains * len(self._sizes(problem)), self.n_sweeps)",
+        "progress.begin(problem.n_chains * self._n_sizes(problem), self.n_sweeps)",
         "progress.begin(problem.n_chains, self.n_sweeps)",
         "estimators/test_progress.py",
     ),

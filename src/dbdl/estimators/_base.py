@@ -190,9 +190,9 @@ class DictionaryEstimator(
         """Return the views of the chains, which see the rows through them in turn."""
         return make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
 
-    def _sizes(self, problem: Problem) -> list[Problem]:
-        """Return the problem with every number of initial atoms that is tried."""
-        return [problem]
+    def _n_sizes(self, problem: Problem) -> int:
+        """Number of sizes of the dictionary that are tried."""
+        return 1
 
     def _coders(self, n_features: int, few_rows: bool = False) -> list[Coder]:
         """Return the coders that may be chosen, maybe on few rows."""
@@ -229,7 +229,7 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            progress.begin(problem.n_chains * len(self._sizes(problem)), self.n_sweeps)
+            progress.begin(problem.n_chains * self._n_sizes(problem), self.n_sweeps)
         yield problem, journal
         progress.end()
 

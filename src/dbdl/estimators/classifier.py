@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from dbdl.learn.online import (
     take_batch,
 )
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
-from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smallest_good
+from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smaller_sizes, smallest_good
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
@@ -494,12 +495,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Return the problem with every number of initial atoms that is tried."""
         if self.n_initial_atoms != "auto":
             return [problem]
+        # several sizes share their views, which are looked at once
+        usable = cache(partial(self._usable_views, problem))
 
         def views_for(atoms_per_row: float) -> Views:
             views = self._views(atoms_per_row)
-            return self._usable_views(problem, views) if self.views == "auto" else views
+            return usable(views) if isinstance(self.views, str) and self.views == "auto" else views
 
         return sizes_of(problem, views_for)
+
+    def _n_sizes(self, problem: Problem) -> int:
+        return 1 + len(smaller_sizes(problem)) if self.n_initial_atoms == "auto" else 1
 
     def _label_weights(self) -> tuple[float, ...]:
         """Return the weights of joint labels, which members take in turn."""

@@ -74,6 +74,14 @@ class Attempt(NamedTuple):
     choice: Choice
 
 
+def smaller_sizes(problem: Problem) -> list[int]:
+    """Numbers of initial atoms that are tried below the default one, ascending."""
+    distinct = problem.settings.n_distinct(len(problem.shares()[0].fold.learn))
+    least = LEAST_PER_CLASS * problem.n_classes
+    sizes = {max(round(share * distinct), least) for share in SHARES}
+    return sorted(size for size in sizes if size < distinct)
+
+
 def sizes_of(
     problem: Problem, views_for: Callable[[float], tuple[View | OwnView, ...]]
 ) -> list[Problem]:
@@ -82,9 +90,6 @@ def sizes_of(
     ``views_for`` gives the views for a number of atoms per row.
     """
     n_rows = len(problem.shares()[0].fold.learn)
-    distinct = problem.settings.n_distinct(n_rows)
-    least = LEAST_PER_CLASS * problem.n_classes
-    sizes = sorted({max(round(share * distinct), least) for share in SHARES})
     smaller = [
         replace(
             problem,
@@ -92,7 +97,7 @@ def sizes_of(
             views=views_for(size / n_rows),
             first_number=k * problem.n_chains,
         )
-        for k, size in enumerate(size for size in sizes if size < distinct)
+        for k, size in enumerate(smaller_sizes(problem))
     ]
     return [*smaller, replace(problem, first_number=len(smaller) * problem.n_chains)]
 

@@ -19,13 +19,10 @@ __all__ = [
     "FittedView",
     "LabelledRows",
     "OwnView",
-    "SomeView",
     "View",
     "make_views",
     "view_named",
 ]
-
-SomeView = OwnView
 
 #: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
 #: and neighbours differ. Chosen on training rows of nine data sets: docs/design.md.
