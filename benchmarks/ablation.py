@@ -28,7 +28,6 @@ from dbdl.coding import (
     Orthogonal,
     PreparedAtoms,
     candidates,
-    encode_each,
     lengths_for,
 )
 from dbdl.learn.chain import ChainSettings
@@ -40,6 +39,7 @@ from dbdl.learn.members import (
     learn_members,
     publish_members,
     recoded_label_atoms,
+    score_rows,
 )
 from dbdl.learn.problem import LabelSettings, Problem, Share, automatic_chains
 from dbdl.sampler.run import Trace
@@ -136,8 +136,6 @@ def unlearned_member(
     atoms = np.ascontiguousarray(atoms[atoms.any(axis=1)])
     n_atoms, prepared = len(atoms), PreparedAtoms(atoms)
     label_atoms = recoded_label_atoms(own, prepared, coders, backend)
-    left_out = view.apply(problem.X[share.fold.held_out])
-    codes = encode_each(left_out, prepared, coders, backend)
     published = LabelledAtoms(
         atoms,
         np.zeros((problem.n_classes, n_atoms)),
@@ -146,7 +144,8 @@ def unlearned_member(
         n_start,
         CodePrior(np.zeros(n_atoms), np.ones(n_atoms), 1.0),
     )
-    scores = [c @ w for c, w in zip(codes, label_atoms, strict=True)]
+    left_out = problem.X[share.fold.held_out]
+    scores = score_rows(left_out, view, prepared, coders, label_atoms, backend)
     return LearnedMember(share, published, view, label_atoms, scores)
 
 

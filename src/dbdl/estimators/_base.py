@@ -20,10 +20,11 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from dbdl._arrays import as_labels, unit_rows
+from dbdl._arrays import as_labels
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl._warnings import warn_caller
 from dbdl.backends import Backend, make_backend, make_engine
+from dbdl.backends.base import ALL_ZERO
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, candidates, lengths_for
 from dbdl.estimators._lazy import by_blocks
@@ -152,7 +153,10 @@ class DictionaryEstimator(
     def _check_not_all_zero(self, X: Any) -> None:
         if not isinstance(X, np.ndarray):  # rows that are read in parts are checked later
             return
-        super()._check_not_all_zero(unit_rows(X) if self.normalize else X)
+        if not self.normalize:
+            super()._check_not_all_zero(X)
+        elif not X.any():  # rows of any other size are scaled
+            raise ValueError(ALL_ZERO)
 
     # ------------------------------------------------------------ problem, crew and journal
 

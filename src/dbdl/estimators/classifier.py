@@ -465,7 +465,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             n_chains=n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )  # fmt: skip
-        if isinstance(self.views, str) and self.views == "auto":
+        if self._has_automatic_views:
             problem = replace(problem, views=self._usable_views(problem, problem.views, state))
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
@@ -473,6 +473,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 "are on a cluster use 'ridge' or 'gibbs'"
             )
         return problem, crew
+
+    @property
+    def _has_automatic_views(self) -> bool:
+        return isinstance(self.views, str) and self.views == "auto"
 
     def _usable_views(
         self, problem: Problem, views: Views, state: OnlineState | None = None
@@ -500,7 +504,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
 
         def views_for(atoms_per_row: float) -> Views:
             views = self._views(atoms_per_row)
-            return usable(views) if isinstance(self.views, str) and self.views == "auto" else views
+            return usable(views) if self._has_automatic_views else views
 
         return sizes_of(problem, views_for)
 

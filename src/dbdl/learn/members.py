@@ -154,11 +154,21 @@ def learn_member(
     scores: list[Scores] = []
     if len(share.fold.held_out):
         left_out: Any = problem.X[share.fold.held_out]
-        codes = encode_each(
-            view.apply(left_out, backend.n_threads), atoms.prepared, coders, backend
-        )
-        scores = [c @ w for c, w in zip(codes, label_atoms, strict=True)]
+        scores = score_rows(left_out, view, atoms.prepared, coders, label_atoms, backend)
     return LearnedMember(share, atoms, view, label_atoms, scores)
+
+
+def score_rows(
+    X: Floats,
+    view: FittedView | FittedOwnView,
+    atoms: PreparedAtoms,
+    coders: Sequence[Coder],
+    label_atoms: Sequence[NDArray[np.float64]],
+    backend: Backend,
+) -> list[Scores]:
+    """Scores (n_samples, n_classes) of rows by each coder, with its label atoms."""
+    codes = encode_each(view.apply(X, backend.n_threads), atoms, coders, backend)
+    return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 
 
 def recoded_label_atoms(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
 from dbdl.backends.crew import Crew
-from dbdl.coding import Coder, Forward, PreparedAtoms, encode_each
+from dbdl.coding import Coder, Forward, PreparedAtoms
 from dbdl.draws import PLACES_OF_A_DRAW, Key
 from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
 from dbdl.learn.choice import (
@@ -42,6 +42,7 @@ from dbdl.learn.members import (
     faults_of_view,
     publish_atoms,
     publish_members,
+    score_rows,
 )
 from dbdl.learn.problem import MOST_LEFT_OUT, Problem, Share
 from dbdl.model.atom_priors import AtomPrior, JointPrior
@@ -548,9 +549,8 @@ def learn_batch_in_chain(
     every = [one.label_atoms for one in published]
     scores = []
     if len(share.fold.held_out):
-        left_out = view.apply(batch.data.X[share.fold.held_out], backend.n_threads)
-        codes = encode_each(left_out, published[0].prepared, coders, backend)
-        scores = [c @ w for c, w in zip(codes, every, strict=True)]
+        left_out = batch.data.X[share.fold.held_out]
+        scores = score_rows(left_out, view, published[0].prepared, coders, every, backend)
     return BatchMember(share, published[0], view, every, scores, memories)
 
 
@@ -629,7 +629,7 @@ def _scores_of_new_rows(
     def score(member: Member, backend: Backend) -> list[NDArray[np.float64]]:
         # Not `member.prepared`: an interrupted batch must not even change the model's caches.
         atoms = PreparedAtoms(member.atoms, member.code_prior)
-        codes = encode_each(member.view.apply(X, backend.n_threads), atoms, coders, backend)
-        return [c @ member.label_atoms for c in codes]
+        label_atoms = [member.label_atoms] * len(coders)
+        return score_rows(X, member.view, atoms, coders, label_atoms, backend)
 
     return crew.here().map(score, members)
