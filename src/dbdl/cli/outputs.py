@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from dbdl.cli.errors import UserError
 from dbdl.datasets import sources
+from dbdl.datasets.catalogue import SCIKIT_LEARN
 from dbdl.datasets.image_rows import is_image
-from dbdl.datasets.scikit_learn import READERS
 from dbdl.experiments.run import read_records
 
 
@@ -50,7 +50,7 @@ def check_outputs(
 
 def _path_of(data: str | Path | None) -> Path | None:
     """Return the file or folder that data are read from, if it exists."""
-    if data is None or str(data) in READERS:
+    if data is None or str(data) in SCIKIT_LEARN:
         return None
     source = sources().get(str(data))
     found = None if source is None else source.find()

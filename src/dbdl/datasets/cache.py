@@ -56,17 +56,8 @@ def cached(
 ) -> NDArray[Any]:
     """Return an array from the cache, or compute and keep it; a failure is not kept.
 
-    Parameters
-    ----------
-    recipe : mapping
-        Everything that the array depends on besides the files, as JSON can hold it: the
-        extractor's name, version and parameters.
-    files : iterable of (str, Path)
-        Input files, in order, each with the name that it counts under.
-    compute : callable
-        Makes the array.
-    folder : path, optional
-        See `cache_folder`.
+    The recipe is all that the array depends on besides the files, as JSON can hold it: the
+    extractor's name, version and parameters. Files come in order, with the names they count under.
     """
     place = cache_folder(folder)
     inputs = list(files)

@@ -9,10 +9,9 @@ from typing import Any
 
 from dbdl._columns import Columns, columns_by_name
 from dbdl._files import checked_path
-from dbdl.datasets.catalogue import sources
+from dbdl.datasets.catalogue import SCIKIT_LEARN, read_scikit_learn, sources
 from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.formats import TABLES, read_file
-from dbdl.datasets.scikit_learn import READERS, read_scikit_learn
 
 
 def load(
@@ -99,13 +98,13 @@ def load(
         features = features.replace("-", " ").replace("_", " ").lower()
     shape, known = _checked_shape(image_shape), _checked_columns(columns, path)
     options = Options(features, settings or {}, cache, n_jobs, label, labelled, shape, known)
-    if str(name_or_path) in READERS:
+    if str(name_or_path) in SCIKIT_LEARN:
         return read_scikit_learn(str(name_or_path), options.features)
     source = sources().get(str(name_or_path))
     if source is not None:
         return source.load(None if folder is None else checked_path(folder), options)
     if not path.exists():
-        names = ", ".join([*READERS, *sources()])
+        names = ", ".join([*SCIKIT_LEARN, *sources()])
         raise DataNotFoundError(
             f"there is no file or folder {str(name_or_path)!r}, and no data set of that name; the "
             f"data sets are {names}"

@@ -20,10 +20,10 @@ from dbdl.datasets.dataset import (
     Dataset,
     Options,
     clean_labels,
+    from_one_hot,
     make_dataset,
 )
 from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
-from dbdl.datasets.mat import read_mat, turn_lcksvd
 from dbdl.datasets.tables import read_csv, read_parquet
 
 # Names that features and labels go under, the plainest first; compared in lower case.
@@ -34,6 +34,16 @@ SPLIT_NAMES = (
     ("y_train", "label_train", "y_test", "label_test"),  # as DICTOL does: Y are features
 )
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "gnd", "class")
+# MATLAB files of version 7.3 are HDF5; MATLAB writes a header of its own before that part.
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+HDF5_STARTS = (0, 512)
+#: Names of the LC-KSVD authors, in lower case, and the usual ones: a whole data set, or one split.
+#: Their samples are columns, and their labels one-hot.
+LCKSVD_NAMES = (
+    {"featuremat": "X", "labelmat": "y"},
+    {"training_feats": "X_train", "h_train": "y_train",
+     "testing_feats": "X_test", "h_test": "y_test"},
+)  # fmt: skip
 
 
 def read_file(path: Path, options: Options) -> Dataset:
@@ -92,8 +102,7 @@ def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = i
         raise DataError(f"{folder} holds no images; expected one folder of images per class")
     inner = {path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."}
     if empty := sorted(inner - set(labels)):
-        text = f"{folder}: no images in {some(empty)}, which is not a class then"
-        warn_caller(text)
+        warn_caller(f"{folder}: no images in {some(empty)}, which is not a class then")
     return dataset_of_images(paths, labels, folder, options)
 
 
@@ -118,10 +127,58 @@ def read_npz(path: Path, options: Options) -> Dataset:
 
 def read_mat_file(path: Path, options: Options) -> Dataset:
     """Read a MATLAB file: ``featureMat`` and ``labelMat``, ``fea`` and ``gnd``, ``X`` and ``y``."""
-    arrays = read_mat(path)
+    arrays = _read_hdf5(path) if _is_hdf5(path) else _read_version_5(path)
     if options.label is None:
-        arrays = turn_lcksvd(arrays, path)
+        arrays = _turn_lcksvd(arrays, path)
     return _dataset_of_arrays(arrays, path, options)
+
+
+def _turn_lcksvd(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, NDArray[Any]]:
+    """Return arrays of the LC-KSVD authors as rows and classes from 1, others as they are."""
+    by_name = {name.lower(): array.T for name, array in arrays.items()}
+    for names in LCKSVD_NAMES:
+        if set(names) <= set(by_name):
+            return {
+                new: from_one_hot(by_name[old], str(path)) + 1 if new[0] == "y" else by_name[old]
+                for old, new in names.items()
+            }
+    return arrays
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(HDF5_STARTS[-1] + len(HDF5_SIGNATURE))
+    return any(head[start:].startswith(HDF5_SIGNATURE) for start in HDF5_STARTS)
+
+
+def _read_version_5(path: Path) -> dict[str, NDArray[Any]]:
+    from scipy.io import loadmat
+
+    with reading(path, "MATLAB file"):
+        found = loadmat(path)
+    arrays = {
+        name: np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+        for name, value in found.items()
+        if not name.startswith("__")
+    }
+    return {name: array for name, array in arrays.items() if array.dtype.kind in "fiubUc"}
+
+
+def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise DataError(
+            f"{path} is a MATLAB file of version 7.3, which needs h5py: pip install 'dbdl[files]', "
+            "or save it with MATLAB's save(..., '-v7')"
+        ) from error
+    with reading(path, "MATLAB file"), h5py.File(path, "r") as file:
+        # HDF5 counts axes in the order of rows, MATLAB in the order of columns
+        return {
+            name: np.asarray(item).T
+            for name, item in file.items()
+            if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
+        }
 
 
 def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: Options) -> Dataset:

@@ -12,10 +12,6 @@ from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.formats import read_file
 
 VARIABLE = "DBDL_DATA"
-#: Where the authors of LC-KSVD share their features.
-LCKSVD_FEATURES = (
-    "the features of the LC-KSVD authors from users.umiacs.umd.edu/~zhuolin/projectlcksvd.html"
-)
 
 
 @dataclass(frozen=True)
