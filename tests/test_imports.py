@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "_processor": {"_threads"},
     "_compile": set(),
     "_products": {"_threads", "_compile"},
+    "_parameters": {"model"},
     "draws": {"_compile"},
     "model": set(),
     "coding": {"_warnings", "model", "draws", "_arrays", "_products", "_threads", "_compile"},
@@ -40,7 +41,7 @@ MAY_IMPORT = {
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
-        "_compile", "_warnings",
+        "_compile", "_warnings", "_parameters",
     },
     "registry": {"estimators", "rivals", "coding"},
     "experiments": {
@@ -48,7 +49,9 @@ MAY_IMPORT = {
         "dbdl",  # for its version
     },
     "plotting": {"sampler", "estimators", "experiments", "_files", "_arrays"},
-    "features": {"_arrays", "model", "coding", "_threads", "_compile", "_loaded"},
+    "features": {
+        "_arrays", "_parameters", "model", "coding", "_threads", "_compile", "_loaded",
+    },
     "datasets": {"_warnings", "features", "_files", "_columns", "_arrow"},
     "report": {
         "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",

@@ -67,14 +67,20 @@ def test_no_pass_raises_the_objective_and_norms_stay_one(incoherence, seed):
 def test_incoherence_keeps_blocks_apart_and_leaves_atoms_of_one_block_alone():
     X, codes, atoms = make_problem()
     sums = codes.T @ codes, codes.T @ X
-    free = update_atoms(atoms, *sums, BLOCKS, n_passes=300)
-    apart = update_atoms(atoms, *sums, BLOCKS, 50.0, n_passes=300)
+
+    def after_passes(n_passes, blocks, incoherence=0.0):
+        found = atoms
+        for _ in range(n_passes):
+            found = update_atoms(found, *sums, blocks, incoherence)
+        return found
+
+    free, apart = after_passes(300, BLOCKS), after_passes(300, BLOCKS, 50.0)
     across = [np.abs(a[BLOCKS[0]] @ a[BLOCKS[1]].T).max() for a in (free, apart)]
     assert across[1] < 0.2 * across[0]
-    one_block = update_atoms(atoms, *sums, [slice(0, 8)], 50.0, n_passes=3000)
+    one_block = after_passes(3000, [slice(0, 8)], 50.0)
     np.testing.assert_allclose(
         atoms_objective(one_block, *sums, [slice(0, 8)]),
-        atoms_objective(update_atoms(atoms, *sums, [slice(0, 8)], n_passes=3000), *sums, BLOCKS),
+        atoms_objective(after_passes(3000, [slice(0, 8)]), *sums, BLOCKS),
         rtol=1e-2,
     )
 

@@ -173,4 +173,5 @@ def read_scikit_learn(name: str, features: str | None = None) -> Dataset:
     kind = details["feature_kind"]
     if features not in (None, kind):
         raise DataError(f"{name} has no features {features!r}; there are {kind!r}")
-    return make_dataset(*read(return_X_y=True), name, **details)
+    X, y = read(return_X_y=True)
+    return make_dataset(X, y, name, **details)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,16 @@ from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils._param_validation import Interval
 
 from dbdl._compile import REORDERED, inlined, kernel
+from dbdl._parameters import Declared, PositiveCount
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.features.images import ImageLike, check_images, read_grey
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 2
+
+Pixels = Annotated[int, Interval(Integral, 4, None, closed="left")]
+NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Jobs = Annotated[int | None, None, Integral]
 
 N_CELLS = 4  # along each axis of a patch
 N_DIRECTIONS = 8
@@ -110,7 +115,7 @@ def dense_sift(
     return LocalDescriptors(values, centers, (grey.shape[0], grey.shape[1]))
 
 
-class DenseSIFT(TransformerMixin, BaseEstimator):
+class DenseSIFT(Declared, TransformerMixin, BaseEstimator):
     """Describe the patches of images by SIFT on a regular grid.
 
     A transformer from images to lists of descriptors, as `SpatialPyramid` takes them.
@@ -148,31 +153,12 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
     (25, 128)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "patch_size": [Interval(Integral, 4, None, closed="left")],
-        "step": [Interval(Integral, 1, None, closed="left")],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
-        "least_contrast": [Interval(Real, 0, None, closed="left")],
-        "longest_side": [None, Interval(Integral, 4, None, closed="left")],
-        "n_jobs": [None, Integral],
-    }
-
-    def __init__(
-        self,
-        *,
-        patch_size: int = 16,
-        step: int = 6,
-        smoothing: float = 1.0,
-        least_contrast: float = 0.0005,
-        longest_side: int | None = 300,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.patch_size = patch_size
-        self.step = step
-        self.smoothing = smoothing
-        self.least_contrast = least_contrast
-        self.longest_side = longest_side
-        self.n_jobs = n_jobs
+    patch_size: Pixels = 16
+    step: PositiveCount = 6
+    smoothing: NotNegative = 1.0
+    least_contrast: NotNegative = 0.0005
+    longest_side: Pixels | None = 300
+    n_jobs: Jobs = None
 
     def fit(self, X: object = None, y: object = None) -> Self:
         """Check the parameters; nothing is learned, and X and y are ignored."""

@@ -7,7 +7,7 @@ Extended YaleB on 504 directions and 165×120 crops of AR on 540.
 
 from __future__ import annotations
 
-from numbers import Integral
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._arrays import near_one, refuse_huge, validate_rows
 from dbdl._loaded import CheckedEstimator
+from dbdl._parameters import Declared, PositiveCount, Seed
 from dbdl.model.trust import Scope, reals
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
@@ -28,7 +28,7 @@ VERSION = 1
 Floats = NDArray[np.floating[Any]]
 
 
-class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
+class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Project rows on random directions of unit norm.
 
     Parameters
@@ -64,26 +64,13 @@ class RandomFaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
     (1797, 20)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "normalize": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    n_components: PositiveCount = field(default=504, kw_only=False)
+    normalize: bool = True
+    random_state: Seed = 0
 
     _learned: ClassVar[tuple[str, ...]] = ("components_",)
 
     components_: Annotated[Floats, reals("n_components", "n_features", some=True)]
-
-    def __init__(
-        self,
-        n_components: int = 504,
-        *,
-        normalize: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.normalize = normalize
-        self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the directions; only the width of X counts.

@@ -15,6 +15,7 @@ Two ways to code and pool, each with its own paper:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -24,13 +25,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl._loaded import CheckedEstimator
+from dbdl._parameters import Declared, PositiveCount, Seed
 from dbdl._threads import resolve_n_jobs, run_blocks
 from dbdl.coding.llc import codes_of_nearest
-from dbdl.features.dense_sift import DenseSIFT, LocalDescriptors
+from dbdl.features.dense_sift import DenseSIFT, Jobs, LocalDescriptors
 from dbdl.features.images import ImageLike, check_images
 from dbdl.model.trust import Array, Scope
 
@@ -43,7 +45,7 @@ Coding = Literal["hard", "llc"]
 MOST_KMEANS_STEPS = 50
 
 
-class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
+class SpatialPyramid(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Pool coded descriptors over the regions of a pyramid.
 
     Parameters
@@ -90,46 +92,21 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
     (3, 168)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_words": [Interval(Integral, 1, None, closed="left")],
-        "levels": ["array-like"],
-        "coding": [StrOptions({"hard", "llc"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "extractor": [None, HasMethods("describe")],
-        "n_sampled": [Interval(Integral, 1, None, closed="left")],
-        "normalize": ["boolean"],
-        "n_jobs": [None, Integral],
-        "random_state": ["random_state"],
-    }
+    n_words: PositiveCount = field(default=1024, kw_only=False)
+    levels: Annotated[Sequence[int], "array-like"] = (0, 1, 2)
+    coding: Coding = "llc"
+    n_neighbors: PositiveCount = 5
+    extractor: Annotated[Any, None, HasMethods("describe")] = None
+    n_sampled: PositiveCount = 100_000
+    normalize: bool = True
+    n_jobs: Jobs = None
+    random_state: Seed = 0
 
     _learned: ClassVar[tuple[str, ...]] = ("words_",)
 
     words_: Annotated[
         NDArray[np.float32], Array(("n_words", "n_entries"), (np.float32,), some=True)
     ]
-
-    def __init__(
-        self,
-        n_words: int = 1024,
-        *,
-        levels: Sequence[int] = (0, 1, 2),
-        coding: Coding = "llc",
-        n_neighbors: int = 5,
-        extractor: Any = None,
-        n_sampled: int = 100_000,
-        normalize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_words = n_words
-        self.levels = levels
-        self.coding = coding
-        self.n_neighbors = n_neighbors
-        self.extractor = extractor
-        self.n_sampled = n_sampled
-        self.normalize = normalize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def fit(self, X: Sequence[ImageLike | LocalDescriptors], y: object = None) -> Self:
         """Learn the codebook from images, which are described and forgotten one by one.
@@ -188,9 +165,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
             Regions of the first level first, row by row; words run fastest.
         """
         check_is_fitted(self)
-        images = check_images(X)
-        rows = run_blocks(self._row, images, resolve_n_jobs(self.n_jobs))
-        stacked = np.stack(rows)
+        stacked = np.stack(run_blocks(self._row, check_images(X), resolve_n_jobs(self.n_jobs)))
         return scale_rows(stacked, copy=False) if self.normalize else stacked
 
     def __sklearn_tags__(self) -> Any:
@@ -200,9 +175,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedE
         return tags
 
     def _describe(self, image: ImageLike | LocalDescriptors) -> LocalDescriptors:
-        if isinstance(image, LocalDescriptors):
-            return image
-        return self._extractor.describe(image)
+        return image if isinstance(image, LocalDescriptors) else self._extractor.describe(image)
 
     def _sample(self, images: Sequence[Any], seed: int) -> NDArray[np.float32]:
         """Descriptors to learn from; which ones depends on the seed and the image's number only."""

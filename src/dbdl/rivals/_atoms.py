@@ -44,38 +44,26 @@ def update_atoms(
     cross: Floats,
     blocks: Sequence[slice],
     incoherence: float | Floats = 0.0,
-    n_passes: int = 1,
 ) -> Floats:
-    """One or more passes over all atoms, block by block.
+    """One pass over all atoms (n_atoms, n_features), block by block; returns new ones.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-        Of unit norm; not changed in place.
-    gram : ndarray of shape (n_atoms, n_atoms)
-    cross : ndarray of shape (n_atoms, n_features)
-    blocks : sequence of slice
-        The atoms of each class, for example. Atoms in one block do not repel each other.
-    incoherence : float or ndarray of shape (n_atoms, n_atoms), default=0
-        Weight of all pairs of atoms in different blocks, or of each pair (not negative,
-        symmetric). Weights within a block are ignored.
-    n_passes : int, default=1
+    ``blocks`` are the atoms of each class, for example. Atoms in one block do not repel each other.
+    ``incoherence`` is the weight of all pairs of atoms in different blocks, or of each pair
+    (n_atoms, n_atoms), not negative and symmetric. Weights within a block are ignored.
     """
     atoms = np.array(atoms, order="C")
-    repel = bool(np.any(incoherence))
-    overlap = atoms @ atoms.T if repel else None
-    floor = NO_PULL[atoms.dtype.name]
-    for _ in range(n_passes):
-        for block in blocks:
-            own = atoms[block]
-            pull = cross[block] - gram[block] @ atoms
-            if overlap is not None:
-                weights = incoherence[block] if isinstance(incoherence, np.ndarray) else incoherence
-                pull += _repulsion(atoms, overlap, weights, block)
-            _update_block(own, np.ascontiguousarray(gram[block, block]), pull, floor)
-            if overlap is not None:
-                overlap[block] = own @ atoms.T
-                overlap[:, block] = overlap[block].T
+    overlap = atoms @ atoms.T if np.any(incoherence) else None
+    for block in blocks:
+        own = atoms[block]
+        pull = cross[block] - gram[block] @ atoms
+        if overlap is not None:
+            weights = incoherence[block] if isinstance(incoherence, np.ndarray) else incoherence
+            pull += _repulsion(atoms, overlap, weights, block)
+        own_gram = np.ascontiguousarray(gram[block, block])
+        _update_block(own, own_gram, pull, NO_PULL[atoms.dtype.name])
+        if overlap is not None:
+            overlap[block] = own @ atoms.T
+            overlap[:, block] = overlap[block].T
     return atoms
 
 
@@ -125,16 +113,19 @@ def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> f
 
 
 def start_atoms(
-    lesson: Lesson, n_atoms_per_class: int, start: Start, rng: np.random.Generator
-) -> tuple[Floats, list[slice]]:
-    """First atoms of every class, of unit norm, and the block of each class among them.
+    lesson: Lesson, n_atoms_per_class: int, start: Start, rng: np.random.Generator,
+    n_shared: int = 0,
+) -> tuple[Floats, list[slice]]:  # fmt: skip
+    """First atoms, of unit norm, and the block of each class among them; shared ones come last.
 
-    A class with fewer rows than ``n_atoms_per_class`` gets as many atoms as it has rows.
+    A class with fewer rows than ``n_atoms_per_class`` gets as many atoms as it has rows. Shared
+    atoms are the strongest directions of all rows, which are common to them.
     """
-    rows = lesson.by_class()
+    rows, X = lesson.by_class(), lesson.X
     parts = [choose_atoms(own, min(n_atoms_per_class, len(own)), start, rng) for own in rows]
-    ends = np.cumsum([0, *(len(part) for part in parts)]).tolist()
-    return np.vstack(parts), [slice(a, b) for a, b in pairwise(ends)]
+    ends = np.cumsum([0, *map(len, parts)]).tolist()
+    shared = choose_atoms(X, min(n_shared, len(X)), "pca", rng) if n_shared else X[:0]
+    return np.vstack([*parts, shared]), [slice(a, b) for a, b in pairwise(ends)]
 
 
 def choose_atoms(rows: Floats, n_atoms: int, start: Start, rng: np.random.Generator) -> Floats:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Protocol, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,11 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dbdl._parameters import Declared, Seed
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.coding.omp import gram_matrix
 from dbdl.draws import make_key
-from dbdl.estimators._rows import ScoreClassifier
+from dbdl.estimators._rows import N_JOBS, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.learn.labels import ridge_label_atoms
@@ -40,7 +41,6 @@ from dbdl.model.trust import (
     Scope,
     check,
 )
-from dbdl.rivals._parameters import RowParameters
 
 Classes = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -120,6 +120,11 @@ class RowsModel(UnlearnedModel):
     class_of_atom: ClassOfAtom
     n_classes: NClasses
 
+    @property
+    def blocks(self) -> list[NDArray[np.bool_]]:
+        """Mask of the rows of each class."""
+        return [self.class_of_atom == c for c in range(self.n_classes)]
+
     @cached_property
     def gram(self) -> Floats:
         """Inner products of the rows, found once for all queries."""
@@ -153,6 +158,29 @@ class LabelAtomsModel(Record):
 
 
 # ------------------------------------------------------------------------------------ classifiers
+
+
+class RowParameters(Declared):
+    """Parameters of every estimator of rows.
+
+    Parameters
+    ----------
+    normalize : bool, default=True
+        Scale rows to unit norm.
+    n_jobs : int, default=None
+        Number of threads; -1 uses all processors. Any number gives the same bits.
+    random_state : int, RandomState instance or None, default=None
+        Seed of everything that is drawn.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+    """
+
+    normalize: bool = True
+    n_jobs: Annotated[int | None, *N_JOBS] = None
+    random_state: Seed = None
 
 
 def _is_calibrated(estimator: Any) -> bool:
@@ -304,16 +332,10 @@ class RowsClassifier(RivalClassifier):
 
 
 def fit_temperature(learn: Callable[[Lesson], Model], lesson: Lesson) -> float:
-    """Temperature of the softmax, fitted on rows that a second fit did not see.
-
-    Returns 1 where every class has a single row, so that none can be left out.
-    """
-    X, class_of_row = lesson.X, lesson.class_of_row
-    key = make_key(lesson.seed)
-    folds = stratified_folds(key, class_of_row, CALIBRATION_PARTS, 1)
+    """Temperature of the softmax, fitted on rows that a second fit did not see; 1 if none is."""
+    folds = stratified_folds(make_key(lesson.seed), lesson.class_of_row, CALIBRATION_PARTS, 1)
     if not folds:
         return 1.0
-    fold = folds[0]
-    model = learn(lesson.of_rows(fold.learn))
-    scores = model.scores(X[fold.held_out], lesson.n_threads)
-    return 1.0 / fit_sharpness(scores, class_of_row[fold.held_out])
+    held_out = lesson.of_rows(folds[0].held_out)
+    scores = learn(lesson.of_rows(folds[0].learn)).scores(held_out.X, lesson.n_threads)
+    return 1.0 / fit_sharpness(scores, held_out.class_of_row)

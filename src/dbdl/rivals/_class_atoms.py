@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyCount, AnyWeight, PositiveCount
 from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
@@ -18,7 +19,6 @@ from dbdl.model.trust import Atoms, NClasses, NotNegative, Objective
 from dbdl.rivals._atoms import Start
 from dbdl.rivals._base import RivalClassifier, Scores
 from dbdl.rivals._fista import FistaResult, Product, fista
-from dbdl.rivals._parameters import AnyCount, AnyWeight, PositiveCount
 
 Codes = TypeVar("Codes")
 Decision = Literal["global", "local"]
@@ -118,20 +118,14 @@ class DecidingModel(ClassLossModel):
 # ------------------------------------------------------------------------------------- learning
 
 
-class Alternation(Protocol[Codes]):
-    """A problem that improves atoms and codes in turn."""
-
-    def step(self, atoms: Floats, codes: Codes) -> tuple[Floats, Codes, float]:
-        """Return better atoms, the codes over them, and the objective."""
-
-
 def alternate(
-    problem: Alternation[Codes], atoms: Floats, codes: Codes, n_iterations: int
-) -> tuple[Floats, Codes, NDArray[np.float64]]:
-    """Return atoms and codes after so many steps, and the objective after each."""
+    step: Callable[[Floats, Codes], tuple[Floats, Codes, float]],
+    atoms: Floats, codes: Codes, n_iterations: int,
+) -> tuple[Floats, Codes, NDArray[np.float64]]:  # fmt: skip
+    """Return atoms and codes after so many steps, and the objective, which a step gives last."""
     trace = []
     for _ in range(n_iterations):
-        atoms, codes, objective = problem.step(atoms, codes)
+        atoms, codes, objective = step(atoms, codes)
         trace.append(objective)
     return atoms, codes, np.array(trace)
 
@@ -147,11 +141,9 @@ def improve_codes(
     return fista(product, linear, before, penalty / 2, lipschitz=curvature, tol=CODE_TOL)
 
 
-def lasso_loss(
-    X: Floats, atoms: Floats, penalty: float, residual_weight: float = 0.5, n_threads: int = 1
-) -> Scores:
+def lasso_loss(X: Floats, atoms: Floats, penalty: float, residual_weight: float = 0.5) -> Scores:
     """Least ``residual_weight * ||x - a @ atoms||^2 + penalty * ||a||_1`` of each row."""
-    codes = lasso(X, atoms, penalty=penalty / (2 * residual_weight), n_threads=n_threads)
+    codes = lasso(X, atoms, penalty=penalty / (2 * residual_weight))
     size = np.asarray(abs(codes).sum(axis=1, dtype=np.float64)).ravel()
     loss: Scores = residual_weight * squared_norms(X - codes @ atoms) + penalty * size
     return loss
@@ -160,15 +152,22 @@ def lasso_loss(
 def loss_near_mean(
     X: Floats, atoms: Floats, mean: Floats, penalty: float, mean_weight: float
 ) -> Scores:
-    """Least ``||x - a @ atoms||^2 + penalty ||a||_1 + mean_weight ||a - mean||^2`` of each row.
-
-    The pull to the mean code is a residual, too: of as many features more as there are atoms.
-    """
-    root = np.sqrt(mean_weight)
-    target = np.broadcast_to(root * mean, (len(X), len(atoms)))
-    rows = np.hstack([X, target]).astype(X.dtype)
-    taller = np.hstack([atoms, root * np.eye(len(atoms))]).astype(X.dtype)
+    """Least ``||x - a @ atoms||^2 + penalty ||a||_1 + mean_weight ||a - mean||^2`` of each row."""
+    rows, taller = with_pull(X, atoms, slice(None), mean, mean_weight)
     return lasso_loss(rows, taller, penalty, residual_weight=1.0)
+
+
+def with_pull(
+    X: Floats, atoms: Floats, pulled: slice, mean: Floats, weight: float
+) -> tuple[Floats, Floats]:
+    """Rows and atoms whose residual has the pull ``weight ||a[pulled] - mean||^2`` of a code a.
+
+    The pull is the residual of as many features more as there are atoms pulled.
+    """
+    root = np.sqrt(weight)
+    target = np.broadcast_to(root * mean, (len(X), len(mean)))
+    pull = root * np.eye(len(atoms))[:, pulled]
+    return np.hstack([X, target]).astype(X.dtype), np.hstack([atoms, pull]).astype(X.dtype)
 
 
 def squared_class_residuals(

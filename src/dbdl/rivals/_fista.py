@@ -55,21 +55,10 @@ def fista(
 ) -> FistaResult:  # fmt: skip
     """Minimise ``1/2 <codes, Q(codes)> - <codes, linear> + penalty ||codes||_1``.
 
-    Parameters
-    ----------
-    product : callable
-        ``product(codes, out)`` writes ``Q(codes)`` into ``out``; linear, symmetric, no negative
-        eigenvalue.
-    linear : ndarray of shape (n_samples, n_atoms)
-    start : ndarray of shape (n_samples, n_atoms)
-        Codes to start from; not changed in place. The result is never worse.
-    penalty : float
-    lipschitz : float, default=1.0
-        First guess of the largest eigenvalue of ``Q``, of any quality.
-    n_iterations : int, default=100
-        Most applications of ``product`` after the first.
-    tol : float, default=1e-4
-        Stop once a step is at most this part of the norm of the codes.
+    ``product(codes, out)`` writes ``Q(codes)`` into ``out``. The result is never worse than the
+    codes (n_samples, n_atoms) to start from. ``lipschitz`` is a guess, of any quality, of the
+    largest eigenvalue of ``Q``. ``product`` is applied ``n_iterations`` times after the first time,
+    or until a step is at most ``tol`` times the norm of the codes.
 
     Examples
     --------

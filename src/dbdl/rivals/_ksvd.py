@@ -72,18 +72,7 @@ class KSVD:
 
 
 def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1) -> KSVD:
-    """Learn a dictionary.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows, float32 or float64, C-contiguous.
-    atoms : ndarray of shape (n_atoms, n_features)
-        Atoms to start from, of any norm but zero; see `dbdl.rivals._atoms.distinct_rows`.
-    learning : Learning
-    n_threads : int, default=1
-        Any number gives the same bits.
-    """
+    """Learn a dictionary of C-contiguous rows from atoms of any norm but zero to start from."""
     atoms = as_atoms(atoms.astype(X.dtype))
     update_atoms = update_exactly if learning.update == "exact" else update_approximately
     untried: NDArray[np.bool_] = np.any(X, axis=1)
@@ -121,25 +110,17 @@ def code_rows(
 
 
 def update_approximately(atoms: Floats, codes: csc_matrix, residual: Floats) -> None:
-    """Update each atom, then its coefficients, in place.
+    """Update each atom, then its coefficients, in place; the places of the non-zeros stay.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (n_atoms, n_features)
-    codes : csc_matrix of shape (n_samples, n_atoms)
-        By atom; the places of the non-zeros stay.
-    residual : ndarray of shape (n_samples, n_features)
-        ``X - codes @ atoms``, before and after.
+    The residual (n_samples, n_features) is ``X - codes @ atoms``, before and after.
     """
     _update_all(atoms, codes.indptr, codes.indices, codes.data, residual)
 
 
 def update_exactly(atoms: Floats, codes: csc_matrix, residual: Floats) -> None:
     """Update each atom together with its coefficients, in place: as `update_approximately`."""
-    for k in range(len(atoms)):
+    for k in np.flatnonzero(np.diff(codes.indptr)):
         own = slice(codes.indptr[k], codes.indptr[k + 1])
-        if own.start == own.stop:
-            continue
         rows = codes.indices[own]
         error = residual[rows] + np.outer(codes.data[own], atoms[k])
         direction = first_right_singular_vector(error)

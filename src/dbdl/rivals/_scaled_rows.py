@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dbdl._parameters import Declared
 from dbdl.estimators._rows import unit_rows
-from dbdl.rivals._parameters import Declared
 
 Scaling = Literal["unit", "standard"]
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyCount, AnyWeight
 from dbdl._threads import run_blocks
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlock, AtomBlocks
-from dbdl.rivals._atoms import Start, choose_atoms, pairwise_overlap, start_atoms, update_atoms
+from dbdl.rivals._atoms import Start, pairwise_overlap, start_atoms, update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     DecidingClassifier,
@@ -23,7 +24,6 @@ from dbdl.rivals._class_atoms import (
     total_square,
 )
 from dbdl.rivals._fista import FistaResult
-from dbdl.rivals._parameters import AnyCount, AnyWeight
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,10 @@ class SharedCodes:
     ) -> list[FistaResult]:
         """Codes of all classes, improved from those before."""
         gram = atoms @ atoms.T
-
-        def of_class(c: int) -> FistaResult:
-            return self.code_class(c, atoms, gram, before[c], curvature)
-
-        return run_blocks(of_class, range(len(self.rows)), self.n_threads)
+        return run_blocks(
+            lambda c: self.code_class(c, atoms, gram, before[c], curvature),
+            range(len(self.rows)), self.n_threads,
+        )  # fmt: skip
 
     def others(self, c: int) -> NDArray[np.bool_]:
         """Mask of the atoms of classes other than c, (n_atoms,)."""
@@ -196,17 +195,17 @@ class CoparClassifier(DecidingClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> CoparModel:
-        rng, X, rows = lesson.rng(), lesson.X, lesson.by_class()
-        own, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, rng)
-        # the strongest directions of all rows are common to them
-        atoms = np.vstack([own, choose_atoms(X, min(self.n_shared_atoms, len(X)), "pca", rng)])
-        shared = slice(len(own), len(atoms))
+        rows = lesson.by_class()
+        atoms, blocks = start_atoms(
+            lesson, self.n_atoms_per_class, self.start, lesson.rng(), self.n_shared_atoms
+        )
+        shared = slice(blocks[-1].stop, len(atoms))
         problem = SharedCodes(
             rows, blocks, shared, self.penalty, self.incoherence, lesson.n_threads
         )
-        empty = [np.zeros((len(part), len(atoms)), dtype=X.dtype) for part in rows]
+        empty = [np.zeros((len(part), len(atoms)), dtype=lesson.X.dtype) for part in rows]
         found = problem.code(atoms, empty)
-        atoms, _, trace = alternate(problem, atoms, found, self.n_iterations)
+        atoms, _, trace = alternate(problem.step, atoms, found, self.n_iterations)
         return CoparModel(
             atoms, lesson.n_classes, self.test_penalty, trace, self.decision, tuple(blocks), shared
         )

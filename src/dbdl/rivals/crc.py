@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dbdl._parameters import PositiveWeight
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.model.trust import Projection
 from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._class_atoms import squared_class_residuals
-from dbdl.rivals._parameters import PositiveWeight
 
 #: Keeps scores finite for a class whose rows take no part in a code.
 SMALLEST_NORM = 1e-12
@@ -26,9 +26,8 @@ class CRCModel(RowsModel):
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the class residual over the norm of the class's part of the code."""
         codes = X @ self.projection
-        blocks = [self.class_of_atom == c for c in range(self.n_classes)]
-        residual = np.sqrt(squared_class_residuals(X, codes, self.atoms, blocks))
-        strength = np.column_stack([np.linalg.norm(codes[:, own], axis=1) for own in blocks])
+        residual = np.sqrt(squared_class_residuals(X, codes, self.atoms, self.blocks))
+        strength = np.column_stack([np.linalg.norm(codes[:, own], axis=1) for own in self.blocks])
         return -residual / (strength + SMALLEST_NORM)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn.labels import one_hot
@@ -14,7 +15,6 @@ from dbdl.model.state import Floats
 from dbdl.rivals._atoms import distinct_rows
 from dbdl.rivals._base import Classes, Lesson
 from dbdl.rivals._ksvd import Learning, learn_ksvd
-from dbdl.rivals._parameters import PositiveWeight
 from dbdl.rivals.ksvd import KSVDModel, LabelledKSVD
 
 #: Rounds of K-SVD on the rows of each class, from which the dictionary starts.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dbdl._parameters import AnyWeight
 from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
@@ -19,7 +20,6 @@ from dbdl.rivals._class_atoms import (
     lasso_loss,
     total_square,
 )
-from dbdl.rivals._parameters import AnyWeight
 
 
 @dataclass(frozen=True)
@@ -123,5 +123,5 @@ class DLSIClassifier(ClassAtomsClassifier):
         problem = ClassCodes(
             lesson.by_class(), blocks, self.penalty, self.incoherence, lesson.n_threads
         )
-        atoms, _, trace = alternate(problem, atoms, problem.code(atoms), self.n_iterations)
+        atoms, _, trace = alternate(problem.step, atoms, problem.code(atoms), self.n_iterations)
         return DLSIModel(atoms, lesson.n_classes, self.penalty, trace, tuple(blocks))

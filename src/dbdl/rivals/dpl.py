@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyWeight, PositiveCount, PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.estimators._rows import unit_rows
 from dbdl.model.record import Record
@@ -15,7 +16,6 @@ from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, ClassOfAtom, NClasses, Objective, Projection
 from dbdl.rivals._base import Lesson, RivalClassifier, Scores
 from dbdl.rivals._class_atoms import squared_class_residuals
-from dbdl.rivals._parameters import AnyWeight, PositiveCount, PositiveWeight
 
 Matrix = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from dbdl._parameters import AnyWeight
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlocks, ByClass, NotNegative
@@ -24,7 +25,6 @@ from dbdl.rivals._class_atoms import (
     total_square,
 )
 from dbdl.rivals._fista import FistaResult
-from dbdl.rivals._parameters import AnyWeight
 
 #: Rows of codes multiplied at once: fixed, so that the threads do not decide the rounding.
 CODE_ROWS = 256
@@ -226,9 +226,8 @@ class FDDLClassifier(DecidingClassifier):
             lesson.X, lesson.class_of_row, lesson.n_classes, blocks, self.fisher, self.penalty,
             lesson.n_threads,
         )  # fmt: skip
-        empty = np.zeros((len(lesson.X), len(atoms)), dtype=lesson.X.dtype)
-        found = problem.code(atoms, empty)
-        atoms, found, trace = alternate(problem, atoms, found, self.n_iterations)
+        found = problem.code(atoms, np.zeros((len(lesson.X), len(atoms)), dtype=lesson.X.dtype))
+        atoms, found, trace = alternate(problem.step, atoms, found, self.n_iterations)
         weight = MEAN_WEIGHT[self.decision] if self.mean_weight is None else self.mean_weight
         return FDDLModel(
             atoms, lesson.n_classes, self.test_penalty, trace, self.decision, tuple(blocks),

@@ -15,6 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from dbdl._parameters import PositiveCount, PositiveWeight
 from dbdl._threads import resolve_n_jobs
 from dbdl._warnings import warn_caller
 from dbdl.coding.omp import Rule, gram_matrix
@@ -23,9 +24,8 @@ from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Atoms, Scope
 from dbdl.rivals._atoms import distinct_rows
-from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier
+from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier, RowParameters
 from dbdl.rivals._ksvd import LEAST_USE, SAME_ATOM, Learning, Update, code_rows, learn_ksvd
-from dbdl.rivals._parameters import PositiveCount, PositiveWeight, RowParameters
 
 #: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
 #: (504 features), but at most this part of the features. In few dimensions 30 would code anything;

@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyWeight, PositiveWeight
 from dbdl.model.trust import ClassOfAtom, LabelAtoms
 from dbdl.rivals._base import Lesson
 from dbdl.rivals._ksvd import Learning
-from dbdl.rivals._parameters import AnyWeight, PositiveWeight
 from dbdl.rivals.dksvd import JointKSVD
 from dbdl.rivals.ksvd import KSVDModel
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyWeight
 from dbdl._threads import run_blocks
 from dbdl.model.state import Floats
 from dbdl.model.trust import ByClass, NotNegative
@@ -25,7 +26,6 @@ from dbdl.rivals._class_atoms import (
     squared_norms,
     total_square,
 )
-from dbdl.rivals._parameters import AnyWeight
 
 Weights = NDArray[np.float64]
 
@@ -256,7 +256,7 @@ class LDLClassifier(DecidingClassifier):
         problem = LatentCodes(rows, self.penalty, self.scatter, self.incoherence, lesson.n_threads)
         empty = [np.zeros((len(own), len(atoms)), dtype=dtype) for own in rows]
         latent = problem.code(atoms, first_weights(blocks, self.other_weight), empty)
-        atoms, latent, trace = alternate(problem, atoms, latent, self.n_iterations)
+        atoms, latent, trace = alternate(problem.step, atoms, latent, self.n_iterations)
         means = np.vstack([own.mean(axis=0) for own in latent.codes])
         weights = latent.weights.astype(dtype)
         return LDLModel(

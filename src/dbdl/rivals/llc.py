@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._parameters import PositiveCount, PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.coding.llc import llc
 from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Positive
 from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier
-from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Codebook = Literal["class", "all"]
 

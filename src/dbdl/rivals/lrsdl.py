@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyCount, AnyWeight
 from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlock, AtomBlocks, Atoms, ByClass, NClasses, NotNegative, Objective
-from dbdl.rivals._atoms import choose_atoms, start_atoms, update_atoms
+from dbdl.rivals._atoms import start_atoms, update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     ClassAtomsClassifier,
@@ -21,9 +22,9 @@ from dbdl.rivals._class_atoms import (
     squared_class_residuals,
     squared_norms,
     total_square,
+    with_pull,
 )
 from dbdl.rivals._fista import FistaResult
-from dbdl.rivals._parameters import AnyCount, AnyWeight
 from dbdl.rivals.fddl import FisherCodes
 
 Matrix = NDArray[np.float64]
@@ -51,16 +52,9 @@ class LRSDLModel(Record):
     mean_weight: NotNegative
 
     def code(self, X: Floats, n_threads: int = 1) -> Floats:
-        """Codes of rows (n_samples, n_atoms), their shared part near its mean.
-
-        The pull to the mean is a residual, too: of as many features more as there are shared atoms.
-        """
-        root, n_shared = np.sqrt(self.fisher), self.shared.stop - self.shared.start
-        pull = np.zeros((len(self.atoms), n_shared))
-        pull[self.shared] = root * np.eye(n_shared)
-        target = np.broadcast_to(root * self.mean_codes[0, self.shared], (len(X), n_shared))
-        rows = np.hstack([X, target]).astype(X.dtype)
-        taller = np.hstack([self.atoms, pull]).astype(X.dtype)
+        """Codes of rows (n_samples, n_atoms), their shared part near its mean."""
+        mean = self.mean_codes[0, self.shared]
+        rows, taller = with_pull(X, self.atoms, self.shared, mean, self.fisher)
         # the lasso halves the residual
         codes = lasso(rows, taller, penalty=self.test_penalty / 2, n_threads=n_threads)
         dense: Floats = codes.toarray()
@@ -91,8 +85,7 @@ class LowRankCodes:
 
     def step(self, atoms: Floats, found: FistaResult) -> tuple[Floats, FistaResult, float]:
         """Update the atoms of classes, then the shared ones, then improve the codes."""
-        own, codes = slice(0, self.shared.start), found.codes
-        atoms = atoms.copy()
+        own, codes, atoms = self.own, found.codes, atoms.copy()
         problem = self.without_shared(codes, atoms)
         atoms[own] = update_atoms(atoms[own], *problem.sums(codes[:, own]), problem.blocks)
         atoms[self.shared] = low_rank_atoms(
@@ -100,6 +93,11 @@ class LowRankCodes:
         )
         found = self.code(atoms, codes, found.lipschitz)
         return atoms, found, self.objective(found.codes, atoms)
+
+    @property
+    def own(self) -> slice:
+        """The atoms of classes."""
+        return slice(0, self.shared.start)
 
     def without_shared(self, codes: Floats, atoms: Floats) -> FisherCodes:
         """Return the problem of the rows less what the shared atoms give."""
@@ -117,7 +115,7 @@ class LowRankCodes:
         Over the atoms of classes it is that of FDDL. Both residuals of a row hold its shared part:
         the one of all atoms, and the one of the atoms of its class.
         """
-        fisher_codes, shared, own = self.fisher_codes, self.shared, slice(0, self.shared.start)
+        fisher_codes, shared, own = self.fisher_codes, self.shared, self.own
         multiply_own = fisher_codes.product(atoms[own])
         among, across = atoms[shared] @ atoms[shared].T, atoms[shared] @ atoms[own].T
         weight = atoms.dtype.type(fisher_codes.fisher)
@@ -137,13 +135,12 @@ class LowRankCodes:
 
     def linear(self, atoms: Floats) -> Floats:
         """Linear part, of the shape of the codes."""
-        own = slice(0, self.shared.start)
         over_shared = 2 * self.fisher_codes.X @ atoms[self.shared].T
-        return np.hstack([self.fisher_codes.linear(atoms[own]), over_shared])
+        return np.hstack([self.fisher_codes.linear(atoms[self.own]), over_shared])
 
     def shared_sums(self, codes: Floats, atoms: Floats) -> tuple[Matrix, Matrix]:
         """Gram matrix and cross products that the shared atoms see: they take part twice."""
-        problem, own = self.fisher_codes, slice(0, self.shared.start)
+        problem, own = self.fisher_codes, self.own
         left = 2 * problem.X - codes[:, own] @ atoms[own]
         for rows, block in zip(problem.class_rows, problem.blocks, strict=True):
             left[rows] -= codes[rows, block] @ atoms[block]
@@ -152,7 +149,7 @@ class LowRankCodes:
 
     def objective(self, codes: Floats, atoms: Floats) -> float:
         """Objective of `LRSDLClassifier`."""
-        own, mine = slice(0, self.shared.start), codes[:, self.shared].astype(np.float64)
+        own, mine = self.own, codes[:, self.shared].astype(np.float64)
         value = self.without_shared(codes, atoms).objective(codes[:, own], atoms[own])
         value += self.fisher_codes.penalty * float(np.abs(mine).sum())
         value += self.fisher_codes.fisher * total_square(mine - mine.mean(axis=0))
@@ -286,20 +283,21 @@ class LRSDLClassifier(ClassAtomsClassifier):
         rng = lesson.rng()
         lesson = lesson.of_rows(np.argsort(lesson.class_of_row, kind="stable"))
         X, n_classes = lesson.X, lesson.n_classes
-        own, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, rng)
-        # the strongest directions of all rows are common to them
-        atoms = np.vstack([own, choose_atoms(X, min(self.n_shared_atoms, len(X)), "pca", rng)])
+        atoms, blocks = start_atoms(
+            lesson, self.n_atoms_per_class, self.start, rng, self.n_shared_atoms
+        )
+        n_own = blocks[-1].stop
         fisher_codes = FisherCodes(
             X, lesson.class_of_row, n_classes, blocks, self.fisher, self.penalty, lesson.n_threads
         )
-        problem = LowRankCodes(fisher_codes, slice(len(own), len(atoms)), self.low_rank)
+        problem = LowRankCodes(fisher_codes, slice(n_own, len(atoms)), self.low_rank)
         found = problem.code(atoms, np.zeros((len(X), len(atoms)), dtype=X.dtype))
-        atoms, found, trace = alternate(problem, atoms, found, self.n_iterations)
+        atoms, found, trace = alternate(problem.step, atoms, found, self.n_iterations)
         means = fisher_codes.class_means(found.codes)
         means[:, problem.shared] = found.codes[:, problem.shared].mean(axis=0)
         kept = np.linalg.norm(atoms, axis=1) > SHORTEST
-        kept[: len(own)] = True
+        kept[:n_own] = True
         return LRSDLModel(
             atoms[kept], n_classes, self.test_penalty, trace, tuple(blocks),
-            slice(len(own), int(kept.sum())), means[:, kept], self.fisher, self.mean_weight,
+            slice(n_own, int(kept.sum())), means[:, kept], self.fisher, self.mean_weight,
         )  # fmt: skip

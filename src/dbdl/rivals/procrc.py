@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import AnyWeight, PositiveWeight
 from dbdl.model.ridge import solve_ridge
 from dbdl.model.state import Floats
 from dbdl.model.trust import Projection
 from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._class_atoms import squared_class_residuals
-from dbdl.rivals._parameters import AnyWeight, PositiveWeight
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,7 @@ class ProCRCModel(RowsModel):
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the distance from the whole reconstruction to that of each class."""
         codes = X @ self.projection
-        blocks = [self.class_of_atom == c for c in range(self.n_classes)]
-        return -np.sqrt(squared_class_residuals(codes @ self.atoms, codes, self.atoms, blocks))
+        return -np.sqrt(squared_class_residuals(codes @ self.atoms, codes, self.atoms, self.blocks))
 
 
 def quadratic_of_codes(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.coding.omp import encode
+from dbdl._parameters import PositiveCount, PositiveWeight
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Projection
 from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
-from dbdl.rivals._parameters import PositiveCount, PositiveWeight
+from dbdl.rivals._ksvd import code_rows
 from dbdl.rivals.crc import collaborative_projection
 
 
@@ -24,17 +24,15 @@ class SACRCModel(RowsModel):
 
     def code(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
         """Dense plus sparse codes (n_samples, n_atoms), of unit norm; zero for rows of zeros."""
-        length = min(self.n_nonzero, *self.atoms.shape)
-        pursuit = encode(X, self.atoms, self.gram, [length], n_threads=n_threads)
         codes = (X @ self.projection).astype(np.float64)
-        codes += pursuit.to_csr([0], len(self.atoms)).toarray()
+        sparse = code_rows(X, self.atoms, self.n_nonzero, n_threads=n_threads, gram=self.gram)
+        codes += sparse.toarray()
         norm = np.linalg.norm(codes, axis=1, keepdims=True)
         return codes / np.where(norm > 0, norm, 1.0)
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Sum of the coefficients of each class."""
-        labels = np.eye(self.n_classes)[self.class_of_atom]
-        return self.code(X, n_threads) @ labels
+        return self.code(X, n_threads) @ np.eye(self.n_classes)[self.class_of_atom]
 
 
 class SACRCClassifier(RowsClassifier):

@@ -10,14 +10,15 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from dbdl._compile import REORDERED, kernel
+from dbdl._parameters import AnyWeight, PositiveCount
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.lasso import SharedFactor, lasso
-from dbdl.coding.omp import ROWS, encode, gram_matrix
+from dbdl.coding.omp import ROWS, gram_matrix
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, NotNegative
 from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
-from dbdl.rivals._parameters import AnyWeight, PositiveCount
+from dbdl.rivals._ksvd import code_rows
 
 SparseCoder = Literal["lasso", "omp"]
 
@@ -45,9 +46,7 @@ class SRCModel(RowsModel):
         if self.coder == "lasso":
             gram, factor, tol = self.gram, self.factor, self.tolerance
             return lasso(X, self.atoms, tol=tol, gram=gram, factor=factor, n_threads=n_threads)
-        length = min(self.n_nonzero, *self.atoms.shape)
-        pursuit = encode(X, self.atoms, self.gram, [length], n_threads=n_threads)
-        return pursuit.to_csr([0], len(self.atoms))
+        return code_rows(X, self.atoms, self.n_nonzero, n_threads=n_threads, gram=self.gram)
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the norm of what the class's part of the code leaves of the row."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._parameters import PositiveCount, PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.backends import NumbaBackend
 from dbdl.coding import (
@@ -28,7 +29,6 @@ from dbdl.learn.labels import one_hot
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, reals, whole
 from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
-from dbdl.rivals._parameters import PositiveCount, PositiveWeight
 
 Rows = NDArray[np.int64]
 

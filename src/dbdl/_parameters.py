@@ -1,8 +1,8 @@
-"""Parameters of the rivals: each is declared once, with its constraint and its default.
+"""Parameters of estimators: each is declared once, with its constraint and its default.
 
 A class declares a parameter by an annotation and a default, as a dataclass does::
 
-    class CRCClassifier(RivalClassifier):
+    class CRCClassifier(Declared, BaseEstimator):
         penalty: PositiveWeight = 0.001
 
 `Declared` makes the rest from that: the explicit ``__init__`` that scikit-learn asks for, the table
@@ -33,7 +33,7 @@ from typing import (
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options
 
-from dbdl.estimators._rows import N_JOBS, NOT_NEGATIVE, POSITIVE
+from dbdl.model.settings import NOT_NEGATIVE, POSITIVE
 
 T = TypeVar("T")
 
@@ -41,6 +41,7 @@ PositiveCount = Annotated[int, Interval(Integral, 1, None, closed="left")]
 AnyCount = Annotated[int, Interval(Integral, 0, None, closed="left")]
 PositiveWeight = Annotated[float, POSITIVE]
 AnyWeight = Annotated[float, NOT_NEGATIVE]
+Seed = Annotated[int | np.random.RandomState | None, "random_state"]
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
@@ -122,7 +123,7 @@ def _with_inherited_entries(
         "Parameters": "".join(_entry(text[name], parameters[name].default) for name in known),
         "Attributes": "".join(attributes.values()),
     }
-    written = {title: f"{entries}\n" for title, entries in first.items()}
+    written = {title: f"{entries}\n" for title, entries in first.items() if entries}
     for title, section in {**written, **sections, **written}.items():
         parts[0] += f"{title}\n{'-' * len(title)}\n{section}"
     return parts[0].rstrip() + "\n"
@@ -138,26 +139,3 @@ def _entry(entry: str, default: Any) -> str:
     """Entry of a parameter with the default that it has in a class."""
     words = f'"{default}"' if isinstance(default, str) else repr(default)
     return re.sub(r"default=.*", f"default={words}", entry, count=1)
-
-
-class RowParameters(Declared):
-    """Parameters of every estimator of rows.
-
-    Parameters
-    ----------
-    normalize : bool, default=True
-        Scale rows to unit norm.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. Any number gives the same bits.
-    random_state : int, RandomState instance or None, default=None
-        Seed of everything that is drawn.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-    """
-
-    normalize: bool = True
-    n_jobs: Annotated[int | None, *N_JOBS] = None
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils._param_validation import InvalidParameterError
 
 import dbdl
-from dbdl.rivals._parameters import Declared, PositiveCount, PositiveWeight
+from dbdl._parameters import Declared, PositiveCount, PositiveWeight
 from dbdl.rivals.ksvd import KSVDDictionary
 
 CLASSES = {m.make for m in dbdl.methods().values() if m.make.__module__.startswith("dbdl.rivals")}
