@@ -236,8 +236,7 @@ def exponents(X: Array) -> NDArray[np.int64]:
 
 def unsafe(exponent: NDArray[np.int64], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     """Whether squares of numbers with these exponents may overflow or vanish."""
-    found: NDArray[np.bool_] = np.abs(exponent) > SAFE_EXPONENT[dtype.name]
-    return found
+    return np.abs(exponent) > SAFE_EXPONENT[dtype.name]
 
 
 def times_powers(X: Array, exponent: NDArray[np.int64]) -> Array:
@@ -264,8 +263,7 @@ def unit_rows(X: Array) -> Array:
     scaled = X * power[:, np.newaxis]
     norm = np.linalg.norm(scaled, axis=1, keepdims=True)
     norm[norm == 0] = 1.0
-    unit: Array = np.ascontiguousarray(scaled / norm)
-    return unit
+    return np.ascontiguousarray(scaled / norm)
 
 
 def refuse_huge(X: Array) -> Array:

@@ -70,24 +70,11 @@ def write_atomically(
     A reader never sees half a file, and a failed write leaves the old file as it was. The content
     is on the disk before the name is, so after a power cut there is one or the other. A link stays
     a link: the file that it leads to is replaced. A new file has the permissions of the one that it
-    replaces. A pipe or a device (``/dev/null``) is written to directly.
+    replaces. A pipe or a device (``/dev/null``) is written to directly. A callable is given the
+    open file, which it may read and move about in, and writes to it.
 
-    Parameters
-    ----------
-    path : str or path-like
-        In a folder that exists.
-    content : bytes or callable
-        A callable is given the open file, which it may read and move about in, and writes to it.
-
-    Returns
-    -------
-    path : Path
-
-    Raises
-    ------
-    OSError
-        Where the folder is absent or may not be written to, the disk is full, the file that is
-        there may not be written to, or the path is a folder.
+    Raises OSError where the folder is absent or may not be written to, the disk is full, the file
+    that is there may not be written to, or the path is a folder.
     """
     given = checked_path(path)
     if given.exists() and not os.access(given, os.W_OK):

@@ -48,7 +48,8 @@ Seed = Annotated[int | np.random.RandomState | None, "random_state"]
 class Declared:
     """Base of estimators whose parameters are annotations.
 
-    Names that begin or end with an underscore are not parameters. Parameters are given by name;
+    Names that begin or end with an underscore are not parameters: ``atoms_: Atoms =
+    field(init=False)`` declares an attribute that `fit` sets. Parameters are given by name;
     ``field(default=..., kw_only=False)`` declares one that may be given without.
     """
 
@@ -61,8 +62,9 @@ class Declared:
         super().__init_subclass__(**settings)
         names = [name for name in inspect.get_annotations(cls) if name.strip("_") == name]
         cls._own_parameters = {name: _as_field(vars(cls)[name]) for name in names}
-        for name in names:  # a parameter must not look as if it hid a class attribute
-            delattr(cls, name)
+        for name, value in list(vars(cls).items()):  # none may look as if it hid a class attribute
+            if name in names or isinstance(value, Field):
+                delattr(cls, name)
         bases = [base for base in cls.__mro__ if issubclass(base, Declared)]
         parameters = _merged(base._own_parameters for base in bases)
         parameters = dict(sorted(parameters.items(), key=lambda item: item[1].kw_only is True))
@@ -92,12 +94,7 @@ def _constraints(hint: Any) -> list[Any]:
     if origin is Annotated:
         return list(arguments[1:])
     if origin in (Union, UnionType):
-        words = {
-            word for part in arguments if get_origin(part) is Literal for word in get_args(part)
-        }
-        others = [part for part in arguments if get_origin(part) is not Literal]
-        found = [constraint for part in others for constraint in _constraints(part)]
-        return [*found, Options(str, words)] if words else found
+        return [constraint for part in arguments for constraint in _constraints(part)]
     if origin is Literal:
         return [Options(type(arguments[0]), set(arguments))]
     plain: dict[Any, list[Any]] = {bool: ["boolean"], type(None): [None]}

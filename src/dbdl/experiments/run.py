@@ -85,26 +85,12 @@ def run_table(
 ) -> list[Record]:
     """Run the missing cells of a table and return all its records.
 
-    Parameters
-    ----------
-    table : Table
-    data : LabelledRows
-    results : Path, optional
-        File of records; made if it is absent, resumed if not. Without one, nothing is kept.
-    only : sequence of str
-        Names of methods; all by default.
-    n_splits : int, optional
-        Splits of each column at most.
-    quick : bool
-        Fixed settings where the table gives none (`dbdl.experiments.spec.nothing_chosen`).
-    n_workers : int
-        Cells that run at the same time, in separate processes.
-    n_threads : int
-        Threads of each cell, where its method has threads.
-    on_cell : callable, optional
-        Called with each record, and with the number of cells done and in all.
-    on_warm_up : callable, optional
-        Called with the names of the methods that are about to be warmed up, before any cell.
+    The file of results is made if it is absent and resumed if not; without one, nothing is kept.
+    ``only`` names methods, ``n_splits`` is the most splits of each column, and ``quick`` fixes
+    settings where the table gives none (`dbdl.experiments.spec.nothing_chosen`). ``n_workers``
+    cells run at the same time, in separate processes, with ``n_threads`` threads each.
+    ``on_cell`` is called with each record and with the number of cells done and in all, and
+    ``on_warm_up`` with the names of the methods that are about to be warmed up, before any cell.
     """
     if quick:
         table = nothing_chosen(table)

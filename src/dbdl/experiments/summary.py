@@ -112,12 +112,11 @@ def _settings(records: list[Record]) -> str:
         return f"{coders} (in hindsight {names('best_coder')}: {accuracy:.2f})"
     chosen = [record["chosen"] for record in records if record.get("chosen")]
     values = {name: {c[name] for c in chosen} for name in (chosen[0] if chosen else ())}
-    return "; ".join(f"{name} {', '.join(_in_order(found))}" for name, found in values.items())
 
+    def in_order(found: set[Any]) -> list[str]:  # numbers by size, then words
+        return list(map(str, sorted(found, key=lambda value: (isinstance(value, str), value))))
 
-def _in_order(values: Iterable[Any]) -> list[str]:
-    """Values as words: numbers by size, then words."""
-    return list(map(str, sorted(values, key=lambda value: (isinstance(value, str), value))))
+    return "; ".join(f"{name} {', '.join(in_order(found))}" for name, found in values.items())
 
 
 def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:
@@ -181,46 +180,46 @@ def _in_splits(n: int) -> str:
 
 # --------------------------------------------------------------------------------------- printing
 
-#: Columns of a printed table: heading, and the text of a line's cell.
-HEADINGS = (
-    "method", "accuracy %", "paper %", "minus DBDL", "log-loss", "calibration error %", "atoms",
-    "fit s", "paper fit s", "query ms", "paper query ms", "chosen on training rows",
-)  # fmt: skip
+#: Columns of a printed table by their headings: the field of a line, and the form of its number.
+HEADINGS = {
+    "method": ("method", ""),
+    "accuracy %": ("accuracy", ".2f"),
+    "paper %": ("paper", ".2f"),
+    "minus DBDL": ("difference", "+z.2f"),
+    "log-loss": ("log_loss", ".3f"),
+    "calibration error %": ("calibration_error", ".1f"),
+    "atoms": ("n_atoms", ".0f"),
+    "fit s": ("fit_seconds", ".1f"),
+    "paper fit s": ("paper_fit_seconds", ".0f"),
+    "query ms": ("query_milliseconds", ".2f"),
+    "paper query ms": ("paper_milliseconds", ".2f"),
+    "chosen on training rows": ("settings", ""),
+}
 
 
-def text_cells(line: Line) -> list[str]:
-    """Cells of a line, in the order of `HEADINGS`; empty where nothing was measured."""
+def text_cells(line: Line) -> dict[str, str]:
+    """Cells of a line by `HEADINGS`; empty where nothing was measured."""
     if line.failure and not line.n_splits:
-        return [line.method, f"failed: {line.failure}", *[""] * (len(HEADINGS) - 2)]
-    significance = f" (p {line.p_value:.2g})" if np.isfinite(line.p_value) else ""
-    return [
-        line.method,
-        _with_spread(line.accuracy, line.spread) + (" *" if line.failure else ""),
-        _with_spread(line.paper, line.paper_spread),
-        _number(line.difference, "+z.2f") + significance,
-        _number(line.log_loss, ".3f"),
-        _number(line.calibration_error, ".1f"),
-        _number(line.n_atoms, ".0f"),
-        _number(line.fit_seconds, ".1f"),
-        _number(line.paper_fit_seconds, ".0f"),
-        _number(line.query_milliseconds, ".2f"),
-        _number(line.paper_milliseconds, ".2f"),
-        line.settings,
-    ]
+        failed = {"method": line.method, "accuracy %": f"failed: {line.failure}"}
+        return {**dict.fromkeys(HEADINGS, ""), **failed}
+    cells = {name: _text(getattr(line, field), form) for name, (field, form) in HEADINGS.items()}
+    cells["accuracy %"] += _text(line.spread, ".2f", " ± {}") + " *" * bool(line.failure)
+    cells["paper %"] += _text(line.paper_spread, ".2f", " ± {}")
+    cells["minus DBDL"] += _text(line.p_value, ".2g", " (p {})")
+    return cells
 
 
-def _number(value: float, form: str) -> str:
-    return format(value, form) if np.isfinite(value) else ""
-
-
-def _with_spread(value: float, spread: float) -> str:
-    return _number(value, ".2f") + (f" ± {spread:.2f}" if np.isfinite(spread) else "")
+def _text(value: float | str, form: str, around: str = "{}") -> str:
+    known = isinstance(value, str) or np.isfinite(value)
+    return around.format(format(value, form)) if known else ""
 
 
 class Panel(NamedTuple):
     """One column of a table as texts."""
 
+    name: str
     title: str  #: The column's name and its number of splits.
+    lines: list[Line]
     headings: list[str]  #: Those of `HEADINGS` under which any line has a text.
     cells: list[list[str]]  #: For each line its texts under these headings.
     notes: list[str]
@@ -236,9 +235,9 @@ def panels(table: Table, lines: Sequence[Line]) -> Iterator[Panel]:
         # the name of a column of folds says how many there are
         title = column if protocol.folds == n_splits else f"{column}, {_in_splits(n_splits)}"
         rows = [text_cells(line) for line in own]
-        used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
-        cells = [[row[i] for i in used] for row in rows]
-        yield Panel(title, [HEADINGS[i] for i in used], cells, notes(column, own))
+        used = [name for name in HEADINGS if any(row[name] for row in rows)]
+        cells = [[row[name] for name in used] for row in rows]
+        yield Panel(column, title, own, used, cells, notes(column, own))
 
 
 def to_markdown(table: Table, lines: Sequence[Line]) -> str:

@@ -26,6 +26,7 @@ from dbdl.model.trust import Scope, reals
 VERSION = 1
 
 Floats = NDArray[np.floating[Any]]
+Directions = Annotated[Floats, reals("n_components", "n_features", some=True)]
 
 
 class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
@@ -70,7 +71,7 @@ class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     _learned: ClassVar[tuple[str, ...]] = ("components_",)
 
-    components_: Annotated[Floats, reals("n_components", "n_features", some=True)]
+    components_: Directions = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the directions; only the width of X counts.

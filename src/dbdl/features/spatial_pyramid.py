@@ -40,6 +40,7 @@ from dbdl.model.trust import Array, Scope
 VERSION = 2
 
 Coding = Literal["hard", "llc"]
+Words = Annotated[NDArray[np.float32], Array(("n_words", "n_entries"), (np.float32,), some=True)]
 
 # Enough for words of 128 numbers to settle; later steps move few descriptors.
 MOST_KMEANS_STEPS = 50
@@ -104,9 +105,7 @@ class SpatialPyramid(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     _learned: ClassVar[tuple[str, ...]] = ("words_",)
 
-    words_: Annotated[
-        NDArray[np.float32], Array(("n_words", "n_entries"), (np.float32,), some=True)
-    ]
+    words_: Words = field(init=False)
 
     def fit(self, X: Sequence[ImageLike | LocalDescriptors], y: object = None) -> Self:
         """Learn the codebook from images, which are described and forgotten one by one.

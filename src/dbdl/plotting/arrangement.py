@@ -35,23 +35,13 @@ def spread_evenly(n: int, n_shown: int) -> Numbers:
 
 
 class TracePanel(NamedTuple):
-    """One quantity of a trace, ready to be drawn.
-
-    Attributes
-    ----------
-    field, title : str
-    is_log : bool
-        Whether the quantity is drawn on a logarithmic scale.
-    sweeps : ndarray of shape (n_points,)
-        Starts at 0 where the quantity is known before the first sweep, otherwise at 1.
-    lines : ndarray of shape (n_chains, n_points)
-    """
+    """One quantity of a trace, ready to be drawn."""
 
     field: str
     title: str
-    is_log: bool
-    sweeps: Numbers
-    lines: Floats
+    is_log: bool  # whether it is drawn on a logarithmic scale
+    sweeps: Numbers  # (n_points,), from 0 where the quantity is known before the first sweep
+    lines: Floats  # (n_chains, n_points)
 
 
 _PANELS = (

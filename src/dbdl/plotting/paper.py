@@ -36,29 +36,12 @@ def write_figures(
     seed: int = 0,
     on_fit: Callable[[int, int, str], None] | None = None,
 ) -> list[SizeCurve]:
-    """Fit the methods and write the figures `FILES`.
+    """Write the figures `FILES` to a folder that exists; return the curves of figure 2.
 
-    Parameters
-    ----------
-    data : LabelledRows
-    name : str
-        Name of the data, for titles and seeds.
-    folder : Path
-        A folder that exists.
-    share : float
-        Share of each class to learn from.
-    n_splits : int
-        Number of splits in figure 2; the other figures show the first split.
-    quick : bool
-        Three sizes instead of seven, ten sweeps instead of 35.
-    seed : int
-    on_fit : callable, optional
-        As in `accuracy_by_size`.
-
-    Returns
-    -------
-    curves : list of SizeCurve
-        The curves of figure 2.
+    Methods learn from a share of each class. Figure 2 is a mean over ``n_splits`` splits, and the
+    other figures show the first. The name of the data is for titles and seeds. ``quick`` takes
+    three sizes instead of seven, and ten sweeps instead of 35. ``on_fit`` is that of
+    `accuracy_by_size`.
     """
     protocol = Protocol(per_class=share, n_splits=n_splits)
     splits = list(protocol.splits(data.y, seed_of(name, "figures", seed)))

@@ -78,18 +78,9 @@ def draw_rows(
 ) -> Pictures:
     """Draw rows of features (atoms or samples) as images or, without a shape, as curves.
 
-    Every row has its own contrast. Unsigned rows are drawn from black to white, signed rows in
-    blue (positive) and orange (negative).
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-    image_shape : (int, int), optional
-        Height and width.
-    order : {"C", "F"}, default="C"
-        Order of the pixels in a row of features.
-    signed : bool, optional
-        By default `is_signed` decides.
+    Every row of (n_rows, n_features) has its own contrast. Unsigned rows are drawn from black to
+    white, signed rows in blue (positive) and orange (negative); by default `is_signed` decides.
+    ``image_shape`` is height and width, and ``order`` that of the pixels in a row, "C" or "F".
     """
     if image_shape is None:
         return Pictures(np.stack([curve_pixels(row) for row in rows]), HEAT)

@@ -42,28 +42,17 @@ class Contribution(NamedTuple):
 class Explanation(NamedTuple):
     """The decision on one row.
 
-    Attributes
-    ----------
-    sample : int
-        Row number.
-    kind : str
-        Why the row is shown.
-    true, predicted, rival : int
-        Classes. The rival is the true class if the row is misclassified, and otherwise the class
-        with the second highest score.
-    classes : list of int
-        Classes with the highest scores, and the true class.
-    atoms, owners : list of Contribution
-        Single atoms, and the atoms of each owner together, the largest difference first. The
-        last part is the sum of those that are not shown, if any.
+    The rival is the true class if the row is misclassified, and otherwise the class with the second
+    highest score. Contributions are those of single atoms, and of the atoms of each owner together,
+    the largest difference first; the last is the sum of those that are not shown, if any.
     """
 
-    sample: int
-    kind: str
+    sample: int  # row number
+    kind: str  # why the row is shown
     true: int
     predicted: int
     rival: int
-    classes: list[int]
+    classes: list[int]  # those with the highest scores, and the true class
     atoms: list[Contribution]
     owners: list[Contribution]
 

@@ -37,39 +37,18 @@ class Bin(NamedTuple):
 
 
 class Findings:
-    """A fitted classifier's answers on test rows.
+    """A fitted classifier's answers on test rows (n_samples, n_features).
 
-    Parameters
-    ----------
-    model : DBDLClassifier
-    names : list of str
-        Names of the classes, in the order of ``classes_``.
-    rows : array-like of shape (n_samples, n_features)
-    true : ndarray of shape (n_samples,)
-        Class numbers.
-
-    Attributes
-    ----------
-    codes : csr_matrix of shape (n_samples, n_atoms)
-    label_atoms : ndarray of shape (n_atoms, n_classes)
-        ``codes @ label_atoms`` are the scores. Two classes share one column of the model's
-        ``label_atoms_``; here each has half of it.
-    scores, probability : ndarray of shape (n_samples, n_classes)
-    confidence, predicted, correct : ndarray of shape (n_samples,)
-        The highest probability, the predicted class, and whether it is the true class.
-    accuracy, log_loss, calibration_error : float
-    interval : (float, float)
-        Interval of the accuracy.
-    confusion : ndarray of shape (n_classes, n_classes)
-        Counts; rows are true classes.
-    chain_accuracy : list of float
-        Accuracy of each chain on its own.
+    ``names`` are those of the classes, in the order of ``classes_``; ``true`` (n_samples,) are
+    class numbers. The arrays ``confidence``, ``predicted`` and ``correct`` have an entry per row,
+    ``scores`` and ``probability`` a row of (n_samples, n_classes).
     """
 
     def __init__(self, model: Any, names: list[str], rows: ArrayLike, true: Classes) -> None:
         self.model, self.names, self.true = model, names, true
         self.rows, classes = np.asarray(rows), np.arange(len(names))
         self.codes: csr_matrix = model.transform(rows)
+        # two classes share one column of the model's label atoms; here each has half of it
         shared: Floats = model.label_atoms_
         self.label_atoms = shared if shared.shape[1] > 1 else np.hstack([-shared / 2, shared / 2])
         self.scores: Floats = self.codes @ self.label_atoms
@@ -79,17 +58,15 @@ class Findings:
         self.correct = self.predicted == true
         self.accuracy = float(self.correct.mean())
         self.interval = share_interval(int(self.correct.sum()), len(true))
+        # counts (n_classes, n_classes); rows are true classes
         self.confusion: Classes = confusion_matrix(true, self.predicted, labels=classes)
         figures = probability_figures(self.probability, classes, true)
         self.log_loss, self.calibration_error = figures["log_loss"], figures["calibration_error"]
-        self.chain_accuracy = [
-            float(((codes @ chain.label_atoms).argmax(axis=1) == true).mean())
-            for chain, codes in zip(model.chains_, self._codes_of_chains(), strict=True)
+        ends = pairwise(np.cumsum([0, *(len(chain.atoms) for chain in model.chains_)]))
+        self.chain_accuracy = [  # of each chain on its own
+            float(((self.codes[:, a:b] @ chain.label_atoms).argmax(axis=1) == true).mean())
+            for chain, (a, b) in zip(model.chains_, ends, strict=True)
         ]
-
-    def _codes_of_chains(self) -> list[csr_matrix]:
-        ends = np.cumsum([0, *(len(chain.atoms) for chain in self.model.chains_)])
-        return [self.codes[:, start:end] for start, end in pairwise(ends)]
 
     def bins(self) -> list[Bin]:
         """Return the bins of the reliability diagram that contain rows."""

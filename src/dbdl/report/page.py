@@ -17,7 +17,6 @@ from dbdl.plotting.pictures import check_image_shape, draw_rows
 from dbdl.report import atoms, sections
 from dbdl.report.findings import examine, last_step
 from dbdl.report.rendering import render
-from dbdl.report.views import views
 
 
 def write_report(
@@ -98,7 +97,7 @@ def write_report(
         unlearned_accuracy=unlearned_accuracy,
         accuracy=sections.accuracy(found),
         confusion=sections.confusion(found),
-        views=views(found),
+        views=sections.views(found),
         gallery=atoms.gallery(found, draw, None if image_shape else feature_names),
         selection=atoms.selection(found),
         sweeps=sections.sweeps(model),

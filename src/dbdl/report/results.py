@@ -11,15 +11,9 @@ import numpy as np
 
 from dbdl._files import write_atomically
 from dbdl.experiments.spec import Table
-from dbdl.experiments.summary import HEADINGS, Line, notes, text_cells
+from dbdl.experiments.summary import HEADINGS, Line, Panel, panels
 from dbdl.report.charts import Scale, minus
 from dbdl.report.rendering import render
-
-#: Fields of a line by which the columns of `HEADINGS` are sorted.
-_SORTED_BY = (
-    "method", "accuracy", "paper", "difference", "log_loss", "calibration_error", "n_atoms",
-    "fit_seconds", "paper_fit_seconds", "query_milliseconds", "paper_milliseconds", "settings",
-)  # fmt: skip
 
 
 def write_results(
@@ -45,8 +39,7 @@ def write_results(
     -------
     path : Path
     """
-    by_column = {c: [line for line in lines if line.column == c] for c in experiment.columns}
-    columns = [_column(column, own) for column, own in by_column.items() if own]
+    columns = [_column(panel) for panel in panels(experiment, lines)]
     if not columns:
         raise ValueError(
             f"there are no lines of the table {experiment.name!r}; run it before writing its report"
@@ -69,37 +62,31 @@ def write_results(
     return write_atomically(path, page)
 
 
-def _column(name: str, lines: Sequence[Line]) -> dict[str, Any]:
-    n_splits = max(line.n_splits for line in lines)
-    texts = [text_cells(line) for line in lines]
-    shown = [i for i in range(len(HEADINGS)) if any(row[i] for row in texts)]
+def _column(panel: Panel) -> dict[str, Any]:
+    lines, headings = panel.lines, panel.headings
     rows = [
-        [(_shown(row[i], i), _sorted_by(line, i)) for i in shown]
-        for line, row in zip(lines, texts, strict=True)
+        [(_shown(*cell), _sorted_by(line, cell[0])) for cell in zip(headings, row, strict=True)]
+        for line, row in zip(lines, panel.cells, strict=True)
     ]
-    caption = f"{name}, {n_splits} split{'s' * (n_splits != 1)}"
     return {
-        "name": name,
-        "has_splits": n_splits > 1,
+        **panel._asdict(),
+        "has_splits": any(line.n_splits > 1 for line in lines),
         "has_p_values": any(np.isfinite(line.p_value) for line in lines),
         "has_paper": any(np.isfinite(line.paper) for line in lines),
         "has_coders": any("in hindsight" in line.settings for line in lines),
-        "notes": notes(name, lines),
         "chart": _dots(lines),
-        "caption": caption,
-        "headings": [HEADINGS[i] for i in shown],
         "rows": rows,
     }
 
 
-def _shown(text: str, i: int) -> str:
-    if i == 0:  # a method's name stays on one line
+def _shown(heading: str, text: str) -> str:
+    if heading == "method":  # a method's name stays on one line
         return text.replace(" ", "\u00a0")
     return minus(text) if text[:1] == "-" else text
 
 
-def _sorted_by(line: Line, i: int) -> float | str:
-    value = getattr(line, _SORTED_BY[i])
+def _sorted_by(line: Line, heading: str) -> float | str:
+    value = getattr(line, HEADINGS[heading][0])
     if isinstance(value, str):
         return value or " "
     return float(value) if np.isfinite(value) else ""

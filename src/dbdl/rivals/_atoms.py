@@ -73,8 +73,7 @@ def _repulsion(atoms: Floats, overlap: Floats, weights: float | Floats, block: s
     from_others[:, block] = 0
     # the largest sum of absolute values of a row bounds every eigenvalue
     bound = np.abs(overlap).sum(axis=1).max() * np.max(weights, axis=-1, keepdims=True)
-    repulsion: Floats = bound.astype(atoms.dtype) * atoms[block] - from_others @ atoms
-    return repulsion
+    return bound.astype(atoms.dtype) * atoms[block] - from_others @ atoms
 
 
 @kernel()
@@ -151,8 +150,7 @@ def distinct_rows(X: Floats, n_atoms: int, rng: np.random.Generator) -> Floats:
 def as_atoms(rows: Floats) -> Floats:
     """Rows scaled to unit norm; none of them may be zero or on a scale of its own."""
     norm = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    unit: Floats = np.ascontiguousarray((rows / norm).astype(rows.dtype))
-    return unit
+    return np.ascontiguousarray((rows / norm).astype(rows.dtype))
 
 
 def _directions(rows: Floats) -> Floats:

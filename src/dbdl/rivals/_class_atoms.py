@@ -145,8 +145,7 @@ def lasso_loss(X: Floats, atoms: Floats, penalty: float, residual_weight: float 
     """Least ``residual_weight * ||x - a @ atoms||^2 + penalty * ||a||_1`` of each row."""
     codes = lasso(X, atoms, penalty=penalty / (2 * residual_weight))
     size = np.asarray(abs(codes).sum(axis=1, dtype=np.float64)).ravel()
-    loss: Scores = residual_weight * squared_norms(X - codes @ atoms) + penalty * size
-    return loss
+    return residual_weight * squared_norms(X - codes @ atoms) + penalty * size
 
 
 def loss_near_mean(
@@ -183,8 +182,7 @@ def squared_class_residuals(
 
 def squared_norms(rows: Floats) -> Scores:
     """Squared norm of each row, summed in float64."""
-    norms: Scores = np.einsum("if,if->i", rows, rows, dtype=np.float64)
-    return norms
+    return np.einsum("if,if->i", rows, rows, dtype=np.float64)
 
 
 def total_square(rows: Floats) -> float:

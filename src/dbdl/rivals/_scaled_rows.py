@@ -71,8 +71,7 @@ class ScaledRows(Declared, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return scaled / scaled.dtype.type(np.sqrt(rows.shape[1]))
 
     def _validated(self, X: ArrayLike, reset: bool) -> NDArray[Any]:
-        rows: NDArray[Any] = validate_data(self, X, dtype=(np.float64, np.float32), reset=reset)
-        return rows
+        return validate_data(self, X, dtype=(np.float64, np.float32), reset=reset)
 
 
 def _can(verb: str) -> Any:
@@ -137,8 +136,7 @@ class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
 
     def _ask(self, verb: str, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self, "classifier_")
-        answer: NDArray[Any] = getattr(self.classifier_, verb)(self.scaled_rows_.transform(X))
-        return answer
+        return getattr(self.classifier_, verb)(self.scaled_rows_.transform(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class of each row, (n_samples,)."""

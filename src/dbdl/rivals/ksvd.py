@@ -76,15 +76,8 @@ def warn_if_clipped(n_nonzero: int | None, n_atoms: int, n_features: int) -> Non
 # ------------------------------------------------------------------------------------ dictionary
 
 
-class LearnedAtoms:
-    """Attributes of a dictionary that are checked when it comes from a file."""
-
-    atoms_: Atoms
-    n_nonzero_: AtLeastOne
-
-
 class KSVDDictionary(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, LearnedAtoms, RowEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, RowEstimator
 ):
     r"""Dictionary learning by K-SVD, without labels.
 
@@ -141,6 +134,9 @@ class KSVDDictionary(
     same_atom: Annotated[float, Interval(Real, 0, 1, closed="right")] = SAME_ATOM
 
     _learned: ClassVar[tuple[str, ...]] = ("atoms_",)
+
+    atoms_: Atoms = field(init=False)
+    n_nonzero_: AtLeastOne = field(init=False)
 
     @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)

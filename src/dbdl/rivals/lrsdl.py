@@ -57,8 +57,7 @@ class LRSDLModel(Record):
         rows, taller = with_pull(X, self.atoms, self.shared, mean, self.fisher)
         # the lasso halves the residual
         codes = lasso(rows, taller, penalty=self.test_penalty / 2, n_threads=n_threads)
-        dense: Floats = codes.toarray()
-        return dense
+        return codes.toarray()
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the class residuals without the shared part, and the distances to mean codes."""
@@ -194,14 +193,12 @@ def low_rank_atoms(atoms: Floats, gram: Matrix, cross: Matrix, penalty: float) -
 def shrink_spectrum(rows: Matrix, threshold: float) -> Matrix:
     """Lower each singular value by the threshold, to zero at least."""
     left, strength, right = np.linalg.svd(rows, full_matrices=False)
-    shrunk: Matrix = left * np.maximum(strength - threshold, 0) @ right
-    return shrunk
+    return left * np.maximum(strength - threshold, 0) @ right
 
 
 def into_balls(rows: Matrix) -> Matrix:
     """Rows, scaled to norm one where they are longer."""
-    shorter: Matrix = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
-    return shorter
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
 
 
 def nuclear_norm(rows: Floats) -> float:

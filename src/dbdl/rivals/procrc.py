@@ -37,8 +37,7 @@ def quadratic_of_codes(
     both are of one class, K - 2 where they are not.
     """
     same = class_of_row[:, np.newaxis] == class_of_row
-    quadratic: NDArray[np.float64] = gram * (1 + agreement * (n_classes - 2 + same) / n_classes)
-    return quadratic
+    return gram * (1 + agreement * (n_classes - 2 + same) / n_classes)
 
 
 class ProCRCClassifier(RowsClassifier):
