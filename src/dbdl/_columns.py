@@ -50,10 +50,9 @@ NOTES = {
     Cells.COUNT_ROWS: ("left out", "consecutive whole numbers only number the rows"),
     Cells.NAME_ROWS: ("left out", "a different text in every row, but features are numbers"),
     Cells.NUMBER_ROWS: (
-        "used",
-        "a different whole number in every row; remove it if it only numbers the rows",
+        "used", "a different whole number in every row; remove it if it only numbers the rows"
     ),
-}
+}  # fmt: skip
 
 
 def is_unnamed(name: str) -> bool:
@@ -83,9 +82,8 @@ def look_at_texts(texts: Sequence[str]) -> Cells:
 
 def as_texts(values: Iterable[Any]) -> NDArray[Any]:
     """Return labels as texts; bytes are taken for UTF-8."""
-    return np.array(
-        [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in values]
-    )
+    texts = (v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in values)
+    return np.array(list(texts))
 
 
 @dataclass(frozen=True)
@@ -140,14 +138,10 @@ class Table:
     @property
     def data_columns(self) -> list[int]:
         """Numbers of the columns whose own name does not say that they hold the names of rows."""
-        columns = list(enumerate(self.names))
         # a stored index of several levels has several columns
-        first = next((j for j, name in columns if not is_unnamed(name)), 0)
-        return [
-            j
-            for j, name in columns[first:]
-            if name not in self.index and not STORED_INDEX.fullmatch(name)
-        ]
+        first = next((j for j, name in enumerate(self.names) if not is_unnamed(name)), 0)
+        stored = (name in self.index or STORED_INDEX.fullmatch(name) for name in self.names)
+        return [j for j, is_stored in enumerate(stored) if j >= first and not is_stored]
 
     def number(self, name: str | None) -> int | None:
         """Return the number of the column of a name; None where there is no such column."""
@@ -175,8 +169,7 @@ def choose_features(table: Table, label: int | None) -> list[int]:
         if note and j != label:
             notes.setdefault(note, []).append(repr(name))
     for (done, why), names in notes.items():
-        text = f"{table.path}: {done} column{'s' * (len(names) > 1)} {some(names)}: {why}"
-        warn_caller(text)
+        warn_caller(f"{table.path}: {done} column{'s' * (len(names) > 1)} {some(names)}: {why}")
     features = [j for j in data if looks[j] not in LEFT_OUT]
     if not features:
         raise DataError(

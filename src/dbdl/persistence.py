@@ -139,15 +139,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     try:
         found = skops_io.get_untrusted_types(data=content)
-        if unknown := untrusted_types(found):
-            raise ModelFileError(
-                f"{name} was not loaded: it holds types that are not trusted: "
-                f"{', '.join(unknown)}. Expected estimators of dbdl and scikit-learn only. If you "
-                "know where the file comes from, load it with skops.io.load and name these types."
-            )
-        model = skops_io.loads(content, trusted=found)
-    except ModelFileError:
-        raise
+        unknown = untrusted_types(found)
+        model = None if unknown else skops_io.loads(content, trusted=found)
     except RecordError as error:
         raise ModelFileError(
             f"{name} was not loaded: {error}. It is damaged, or was not written by "
@@ -158,6 +151,12 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{name} is damaged or not a model file ({type(error).__name__}: {error}). "
             "Save the model again."
         ) from error
+    if unknown:
+        raise ModelFileError(
+            f"{name} was not loaded: it holds types that are not trusted: {', '.join(unknown)}. "
+            "Expected estimators of dbdl and scikit-learn only. If you know where the file comes "
+            "from, load it with skops.io.load and name these types."
+        )
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"{name} holds a {type(model).__name__}, expected an estimator.")
     return model

@@ -55,17 +55,13 @@ def print_pairs(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(found))
         return
-    shown = RichTable(show_header=False)
-    for name, value in found.items():
-        if value is not None:
-            text = f"{value:.4g}" if isinstance(value, float) else str(value)
-            shown.add_row(name.replace("_", " "), escape(text))
-    Console().print(shown)
+    known = ((name.replace("_", " "), v) for name, v in found.items() if v is not None)
+    print_columns((), ((name, f"{v:.4g}" if isinstance(v, float) else str(v)) for name, v in known))
 
 
 def print_columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table of texts."""
-    shown = RichTable(*headings)
+    shown = RichTable(*headings, show_header=bool(headings))
     for row in rows:
         shown.add_row(*map(escape, row))
     Console().print(shown)

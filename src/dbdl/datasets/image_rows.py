@@ -62,10 +62,8 @@ def dataset_of_images(
     """
     name, features = folder.resolve().name, options.features
     if features not in _EXTRACTORS:
-        raise DataError(
-            f"{name}: images have no features {features!r}; there are "
-            + ", ".join(map(repr, _EXTRACTORS))
-        )
+        there = ", ".join(map(repr, _EXTRACTORS))
+        raise DataError(f"{name}: images have no features {features!r}; there are {there}")
     shape = None
     if features == "pixels":
         shape = options.image_shape or _usual_shape(paths)
@@ -81,10 +79,8 @@ def dataset_of_images(
 
 
 def _pixels(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
-    if settings:
-        raise DataError(
-            f"unknown setting {sorted(settings)[0]!r}: pixels have no parameters but image_shape"
-        )
+    for name in settings:
+        raise DataError(f"unknown setting {name!r}: pixels have no parameters but image_shape")
     return read_pixels([path for _, path in files], options.image_shape)
 
 

@@ -87,10 +87,8 @@ class Source:
     def load(self, folder: str | Path | None, options: Options) -> Dataset:
         """Read the data set, or say what is missing."""
         if options.features is not None and options.features not in self.features:
-            raise DataError(
-                f"{self.title} has no features {options.features!r}; there are "
-                + ", ".join(map(repr, self.features))
-            )
+            there = ", ".join(map(repr, self.features))
+            raise DataError(f"{self.title} has no features {options.features!r}; there are {there}")
         found = self.find(folder, options.features)
         if found is None:
             raise DataNotFoundError(self._absent(folder, options.features))
@@ -112,14 +110,11 @@ class Source:
         else:
             looked = f"there is no folder {place}"
         width = max(len(form.file) for form in forms)
-        return "\n".join(
-            [
-                f"{self.title} was not found: {looked}. Any one of these will do:",
-                *(f"  {form.file:<{width}}  {form.about}" for form in forms),
-                f"Where to get it: {self.obtain}",
-                f"Put it in a folder of your choice, and set {VARIABLE} to that folder"
-                " (or pass folder=).",
-            ]
+        files = "".join(f"  {form.file:<{width}}  {form.about}\n" for form in forms)
+        return (
+            f"{self.title} was not found: {looked}. Any one of these will do:\n{files}"
+            f"Where to get it: {self.obtain}\nPut it in a folder of your choice, and set {VARIABLE} to "
+            "that folder (or pass folder=)."
         )
 
 

@@ -36,10 +36,8 @@ class Protocol:
     def __post_init__(self) -> None:
         ways = [self.per_class is not None, self.folds is not None, self.leave_one_out, self.own]
         if sum(ways) != 1:
-            raise ValueError(
-                f"{sum(ways)} ways to split are given. Expected exactly one of per_class, folds, "
-                "leave_one_out and own."
-            )
+            expected = "exactly one of per_class, folds, leave_one_out and own"
+            raise ValueError(f"{sum(ways)} ways to split are given. Expected {expected}.")
 
     def splits(
         self,

@@ -70,14 +70,13 @@ class Findings:
 
     def bins(self) -> list[Bin]:
         """Return the bins of the reliability diagram that contain rows."""
-        number = np.minimum((self.confidence * N_BINS).astype(int), N_BINS - 1)
-        return [self._bin(b, number == b) for b in np.unique(number).tolist()]
-
-    def _bin(self, number: int, own: NDArray[np.bool_]) -> Bin:
-        n_correct, n = int(self.correct[own].sum()), int(own.sum())
-        confidence, interval = float(self.confidence[own].mean()), share_interval(n_correct, n)
-        low, high = number / N_BINS, (number + 1) / N_BINS
-        return Bin(low, high, n, confidence, n_correct / n, interval)
+        number, found = np.minimum((self.confidence * N_BINS).astype(int), N_BINS - 1), []
+        for b in np.unique(number).tolist():
+            correct, confidence = self.correct[number == b], self.confidence[number == b]
+            n_correct, n, mean = int(correct.sum()), len(correct), float(confidence.mean())
+            interval = share_interval(n_correct, n)
+            found.append(Bin(b / N_BINS, (b + 1) / N_BINS, n, mean, n_correct / n, interval))
+        return found
 
 
 def share_interval(n_correct: int, n: int) -> tuple[float, float]:

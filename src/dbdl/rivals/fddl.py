@@ -200,9 +200,9 @@ class FDDLClassifier(DecidingClassifier):
     fisher : float, default=0.05
         :math:`\lambda_2`.
     start : {"rows", "pca"}, default="rows"
-        First atoms: rows of the class at random, or its principal directions (not centred). The
-        authors start at the latter; rows did better on held-out rows of splits of Extended YaleB
-        (97.1 against 95.8 %). Such rows are test rows of other splits.
+        First atoms: rows of the class at random, or its principal directions (not centred), as
+        the authors do. Rows did better on held-out rows of splits of Extended YaleB (97.1 against
+        95.8 %), which are test rows of other splits.
     mean_weight : float, default=None
         :math:`w`; None is 0.5 for the global decision, and 0.005 for the local one, whose code
         would be held at the mean by more.

@@ -64,12 +64,10 @@ class LCKSVDClassifier(JointKSVD):
     largest entry of :math:`\alpha(x) W`.
 
     **Weights.** ``consistency_weight`` and ``label_weight`` are :math:`\upsilon` and
-    :math:`\kappa`, weights of squares, for rows of unit norm. The 4.0 and 2.0 that the DBDL paper
-    gives for Extended YaleB are what the authors' code multiplies :math:`q` and :math:`h` with, so
-    roots, and were tuned on features of norm 2500 or so: for rows of unit norm they are
-    :math:`\upsilon = (4 / 2500)^2 = 2.6 \cdot 10^{-6}` and :math:`\kappa = (2 / 2500)^2 = 6.4 \cdot
-    10^{-7}`. The paper's other settings there (Section 6.1) are 30 non-zeros, and 500 atoms for
-    LC-KSVD1, 600 for LC-KSVD2; on AR 50, 750 and 1500.
+    :math:`\kappa`, weights of squares, for rows of unit norm. By the reasons that `DKSVDClassifier`
+    gives, the 4.0 and 2.0 of the DBDL paper for Extended YaleB are :math:`2.6 \cdot 10^{-6}` and
+    :math:`6.4 \cdot 10^{-7}` here. The paper's other settings there (Section 6.1) are 30 non-zeros,
+    and 500 atoms for LC-KSVD1, 600 for LC-KSVD2; on AR 50, 750 and 1500.
 
     The authors' code finds the :math:`W` of variant 1 from the codes over :math:`[d, t]`, which a
     new row cannot have; here it is found from codes over :math:`D`.

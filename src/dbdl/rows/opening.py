@@ -30,11 +30,7 @@ HEAD = 1 << 16
 
 
 def open_rows(
-    path: str | Path,
-    *,
-    rows: str = "X",
-    label: str = "y",
-    columns: Sequence[str] | None = None,
+    path: str | Path, *, rows: str = "X", label: str = "y", columns: Sequence[str] | None = None
 ) -> tuple[Reader, Any]:
     """Open rows that are read in parts, and their labels.
 
@@ -81,19 +77,15 @@ def open_rows(
     if columns is not None:
         raise DataError(f"{path} has no columns by name; columns= is for .parquet files")
     if suffix == ".npy":
-        return _open_npy(path), None
+        with reading(path, f"{NpyRows.kind}, or holds Python objects"):
+            array: Any = np.load(path, mmap_mode="r")
+        _check_numbers(array, path)
+        return NpyRows.of(array, path), None
     if suffix in (".h5", ".hdf5"):
         return _open_hdf5(path, rows, label)
     if suffix == ".zarr":
         return _open_zarr(path, rows, label)
     raise DataError(f"{path}: rows can be read in parts only from {FORMATS}")
-
-
-def _open_npy(path: Path) -> NpyRows:
-    with reading(path, f"{NpyRows.kind}, or holds Python objects"):
-        array: Any = np.load(path, mmap_mode="r")
-    _check_numbers(array, path)
-    return NpyRows.of(array, path)
 
 
 def _open_hdf5(path: Path, rows: str, label: str) -> tuple[Hdf5Rows, Any]:
