@@ -113,8 +113,8 @@ class Source:
         files = "".join(f"  {form.file:<{width}}  {form.about}\n" for form in forms)
         return (
             f"{self.title} was not found: {looked}. Any one of these will do:\n{files}"
-            f"Where to get it: {self.obtain}\nPut it in a folder of your choice, and set {VARIABLE} to "
-            "that folder (or pass folder=)."
+            f"Where to get it: {self.obtain}\n"
+            f"Put it in any folder, and set {VARIABLE} to that folder (or pass folder=)."
         )
 
 
