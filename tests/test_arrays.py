@@ -1,5 +1,7 @@
 """Every public function agrees on what counts as numbers and as labels."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,22 +12,29 @@ from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.coding import lasso, llc, omp, omp_path
 from dbdl.features import RandomFaces
 
-X = np.random.default_rng(0).normal(size=(12, 4))
-y = np.arange(12) % 2
+
+@cache
+def numbers():
+    return np.random.default_rng(0).normal(size=(12, 4))
+
+
+def labels():
+    return np.arange(12) % 2
+
 
 DOORS = {
-    "DBDLClassifier": lambda X: DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y),
-    "partial_fit": lambda X: DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y),
+    "DBDLClassifier": lambda X: DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, labels()),
+    "partial_fit": lambda X: DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, labels()),
     "BetaProcessDictionary": lambda X: BetaProcessDictionary(n_sweeps=1).fit(X),
-    "CRC": lambda X: dbdl.methods()["CRC"]().fit(X, y),
-    "K-SVD": lambda X: dbdl.methods()["K-SVD"]().fit(X, y),
+    "CRC": lambda X: dbdl.methods()["CRC"]().fit(X, labels()),
+    "K-SVD": lambda X: dbdl.methods()["K-SVD"]().fit(X, labels()),
     "RandomFaces": lambda X: RandomFaces(2).fit(X),
-    "omp": lambda rows: omp(rows, X, 2),
-    "omp_path": lambda rows: omp_path(rows, X, [1, 2]),
-    "lasso": lambda rows: lasso(rows, X, n_nonzero=2),
-    "llc": lambda rows: llc(rows, X, 2),
-    "atoms of omp": lambda atoms: omp(X, atoms, 2),
-    "atoms of llc": lambda atoms: llc(X, atoms, 2),
+    "omp": lambda rows: omp(rows, numbers(), 2),
+    "omp_path": lambda rows: omp_path(rows, numbers(), [1, 2]),
+    "lasso": lambda rows: lasso(rows, numbers(), n_nonzero=2),
+    "llc": lambda rows: llc(rows, numbers(), 2),
+    "atoms of omp": lambda atoms: omp(numbers(), atoms, 2),
+    "atoms of llc": lambda atoms: llc(numbers(), atoms, 2),
 }
 doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 
@@ -48,6 +57,7 @@ doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
     ],
 )
 def test_only_numbers_are_taken_for_numbers(door, change, words):
+    X = numbers()
     with pytest.raises((ValueError, TypeError), match=words):
         door(change(X))
 
@@ -55,6 +65,7 @@ def test_only_numbers_are_taken_for_numbers(door, change, words):
 @doors
 @pytest.mark.parametrize("value", ["3", b"3", 1j, pd.Timestamp(0), [1.0], {}])
 def test_one_object_that_is_no_number_is_named_with_its_place(door, value):
+    X = numbers()
     rows = X.astype(object)
     rows[3, 2] = value
     with pytest.raises(TypeError, match=r"\[3, 2\] is of the type .* must be real numbers"):
@@ -63,6 +74,7 @@ def test_one_object_that_is_no_number_is_named_with_its_place(door, value):
 
 @doors
 def test_numbers_of_every_kind_are_numbers(door):
+    X = numbers()
     whole = np.round(X * 10)
     for rows in (
         whole.astype(np.int8),
@@ -76,10 +88,10 @@ def test_numbers_of_every_kind_are_numbers(door):
 
 
 FITS = {
-    "fit": lambda y: DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y),
-    "partial_fit": lambda y: DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y),
-    "score": lambda y: dbdl.methods()["CRC"]().fit(X, np.arange(12) % 2).score(X, y),
-    "rival": lambda y: dbdl.methods()["CRC"]().fit(X, y),
+    "fit": lambda y: DBDLClassifier(n_sweeps=1, n_chains=1).fit(numbers(), y),
+    "partial_fit": lambda y: DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(numbers(), y),
+    "score": lambda y: dbdl.methods()["CRC"]().fit(numbers(), labels()).score(numbers(), y),
+    "rival": lambda y: dbdl.methods()["CRC"]().fit(numbers(), y),
 }
 
 
@@ -103,10 +115,14 @@ def test_labels_are_whole_and_of_one_kind(fit, labels, words):
 
 
 def test_numbers_among_objects_are_labels():
+    X = numbers()
+    y = labels()
     model = DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y.astype(object))
     np.testing.assert_array_equal(model.classes_, [0, 1])
 
 
 def test_classes_that_are_named_have_to_be_labels():
+    X = numbers()
+    y = labels()
     with pytest.raises(ValueError, match="classes has a missing label"):
         DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y, classes=[0, 1, None])

@@ -28,7 +28,6 @@ from dbdl.rivals.src import SRCModel
 from dbdl.rivals.training_rows import TrainingRowsModel
 from dbdl.sampler.checkpoint import CheckpointError, read_archive, write_archive
 
-X, Y, X_NEW = rows()
 METHODS = dbdl.methods()
 OWN_METHODS = {n: m for n, m in METHODS.items() if m.make.__module__.startswith("dbdl.")}
 HOSTILE = Path(__file__).parent / "hostile.py"
@@ -36,6 +35,7 @@ HOSTILE = Path(__file__).parent / "hostile.py"
 
 @pytest.fixture(scope="module")
 def model():
+    X, Y, _ = rows()
     return quick(dbdl.DBDLClassifier).fit(X, Y)
 
 
@@ -61,6 +61,7 @@ def with_cache(record, name, value, monkeypatch):
 
 @pytest.mark.parametrize("size", [1, 3, 500])
 def test_prepared_atoms_of_another_size_in_a_file_are_not_read(model, tmp_path, monkeypatch, size):
+    _, _, X_NEW = rows()
     with monkeypatch.context() as patch:
         with_cache(model.chains_[0], "prepared", np.full((size, size), 1e300), patch)
         path = save(model, tmp_path / "model.skops")
@@ -81,6 +82,7 @@ def test_prepared_atoms_of_another_size_in_a_file_are_not_read(model, tmp_path, 
     ],
 )
 def test_caches_of_rivals_are_neither_read_nor_written(name, kind, cache, tmp_path, monkeypatch):
+    X, Y, X_NEW = rows()
     fitted = quick(dbdl.methods()[name]).fit(X, Y)
     expected = fitted.decision_function(X_NEW)
     plain = save(fitted, tmp_path / "plain.skops")
@@ -93,6 +95,7 @@ def test_caches_of_rivals_are_neither_read_nor_written(name, kind, cache, tmp_pa
 
 
 def test_a_loaded_model_that_was_used_can_be_copied_and_saved_again(path, tmp_path):
+    _, _, X_NEW = rows()
     model = load(path)
     expected = model.decision_function(X_NEW)
     again = load(save(model, tmp_path / "again.skops"))
@@ -111,6 +114,7 @@ def save_changed(model, record, name, value, path, monkeypatch):
 
 @pytest.mark.parametrize("name", OWN_METHODS)
 def test_atoms_that_are_not_numbers_are_refused_in_every_method(name, tmp_path, monkeypatch):
+    X, Y, _ = rows()
     fitted = quick(OWN_METHODS[name]).fit(X, Y)
     record = fitted.chains_[0] if hasattr(fitted, "chains_") else fitted.model_
     bad = record.atoms.copy()
@@ -223,6 +227,7 @@ def test_arrays_that_follow_from_the_chains_are_not_believed(model, tmp_path, mo
 
 @pytest.fixture(scope="module")
 def whitened():
+    X, Y, _ = rows()
     return quick(dbdl.DBDLClassifier, views=["scaled and whitened + constant", "plain"]).fit(X, Y)
 
 
@@ -277,6 +282,7 @@ def test_views_that_no_rows_give_are_refused(whitened, tmp_path, monkeypatch, pa
 
 
 def test_views_that_partial_fit_remembers_are_checked_too(tmp_path, monkeypatch):
+    X, Y, _ = rows()
     fitted = quick(dbdl.DBDLClassifier).partial_fit(X, Y)
     chain = fitted.online_.chains[0]
     path = tmp_path / "model.skops"
@@ -292,6 +298,7 @@ def test_views_that_partial_fit_remembers_are_checked_too(tmp_path, monkeypatch)
 
 
 def test_a_matrix_in_another_order_maps_rows_alike(whitened, tmp_path, monkeypatch):
+    _, _, X_NEW = rows()
     expected, view = whitened.decision_function(X_NEW), whitened.chains_[0].view
     fortran = np.asfortranarray(view.matrix)
     path = save_changed(whitened, view, "matrix", fortran, tmp_path / "model.skops", monkeypatch)
@@ -303,6 +310,7 @@ def test_a_matrix_in_another_order_maps_rows_alike(whitened, tmp_path, monkeypat
 
 @pytest.fixture(scope="module")
 def own():
+    X, Y, _ = rows()
     return quick(dbdl.DBDLClassifier, views=[PCA(20), "plain"]).fit(X, Y)
 
 
@@ -337,6 +345,7 @@ def test_what_a_changed_transformer_gives_is_looked_at_before_a_kernel_sees_it(
     own, tmp_path, monkeypatch, change, words
 ):
     """Its inside is for scikit-learn to check, and as safe as skops makes it."""
+    _, _, X_NEW = rows()
     transformer = own.chains_[0].view.transformer
     bad = change(transformer.components_)
     path = save_changed(own, transformer, "components_", bad, tmp_path / "m.skops", monkeypatch)
@@ -346,6 +355,7 @@ def test_what_a_changed_transformer_gives_is_looked_at_before_a_kernel_sees_it(
 
 
 def test_class_numbers_out_of_range_are_refused(tmp_path, monkeypatch):
+    X, Y, _ = rows()
     fitted = quick(dbdl.methods()["SRC (OMP)"]).fit(X, Y)
     bad = np.full_like(fitted.model_.class_of_atom, 10**6)
     path = tmp_path / "model.skops"
@@ -355,6 +365,7 @@ def test_class_numbers_out_of_range_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_dictionary_is_checked_too(tmp_path, monkeypatch):
+    X, _, _ = rows()
     fitted = KSVDDictionary(5, n_iterations=2, random_state=0).fit(X)
     bad = fitted.atoms_[:, :-1]
     path = save_changed(fitted, fitted, "atoms_", bad, tmp_path / "model.skops", monkeypatch)
@@ -374,6 +385,7 @@ def test_a_dictionary_is_checked_too(tmp_path, monkeypatch):
     ],
 )
 def test_what_partial_fit_remembers_is_checked(tmp_path, monkeypatch, name, value, words):
+    X, Y, _ = rows()
     fitted = quick(dbdl.DBDLClassifier, n_initial_atoms=20).partial_fit(X, Y)
     path = tmp_path / "model.skops"
     save_changed(fitted, fitted.online_, name, value, path, monkeypatch)
@@ -382,6 +394,7 @@ def test_what_partial_fit_remembers_is_checked(tmp_path, monkeypatch, name, valu
 
 
 def test_what_warm_start_remembers_has_to_fit_the_data(tmp_path, monkeypatch):
+    X, Y, _ = rows()
     fitted = quick(dbdl.DBDLClassifier, n_initial_atoms=20, warm_start=True).fit(X, Y)
     codes = fitted._memory.snapshots[0].codes
     n_kept = codes.row_start[-3]
@@ -429,6 +442,7 @@ def test_an_archive_inside_the_archive_counts_too(path):
 
 
 def test_compressed_files_are_read(model, path):
+    _, _, X_NEW = rows()
     write_entries(path, entries_of(path), zipfile.ZIP_DEFLATED)
     expected = model.decision_function(X_NEW)
     assert load(path).decision_function(X_NEW).tobytes() == expected.tobytes()

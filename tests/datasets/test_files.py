@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,9 +13,14 @@ from scipy.io import savemat
 
 from dbdl.datasets import DataError, DataNotFoundError, load
 
-X = np.random.default_rng(0).standard_normal((6, 3))
 NAMES = np.array(["cat", "dog", "cat", "cow", "dog", "cow"])
 NUMBERS = np.array([1, 2, 1, 3, 2, 3])
+
+
+@cache
+def numbers():
+    """Six rows of features, for the labels above."""
+    return np.random.default_rng(0).standard_normal((6, 3))
 
 
 def write(path, text):
@@ -22,7 +28,8 @@ def write(path, text):
     return path
 
 
-def table(header="a,b,c,kind", rows=X, labels=NAMES, delimiter=","):
+def table(header="a,b,c,kind", rows=None, labels=NAMES, delimiter=","):
+    rows = numbers() if rows is None else rows
     lines = [header] if header else []
     lines += [",".join([*map(repr, map(float, row)), str(y)]) for row, y in zip(rows, labels)]  # noqa: B905
     return "\n".join(lines).replace(",", delimiter) + "\n"
@@ -33,6 +40,7 @@ def table(header="a,b,c,kind", rows=X, labels=NAMES, delimiter=","):
 
 @pytest.mark.parametrize("names", [("X", "y"), ("features", "labels"), ("data", "target")])
 def test_npz_by_usual_names(tmp_path, names):
+    X = numbers()
     np.savez(tmp_path / "my.npz", **{names[0]: X, names[1]: NAMES})
     found = load(tmp_path / "my.npz")
     np.testing.assert_array_equal(found.X, X)
@@ -41,6 +49,7 @@ def test_npz_by_usual_names(tmp_path, names):
 
 
 def test_npz_with_its_own_split_images_and_names_of_classes(tmp_path):
+    X = numbers()
     np.savez(
         tmp_path / "a.npz", X_train=X[:4], y_train=NUMBERS[:4], X_test=X[4:], y_test=NUMBERS[4:]
     )
@@ -55,6 +64,7 @@ def test_npz_with_its_own_split_images_and_names_of_classes(tmp_path):
 
 
 def test_one_hot_labels_and_whole_floats_become_numbers(tmp_path):
+    X = numbers()
     np.savez(tmp_path / "a.npz", X=X, y=np.eye(4)[NUMBERS])
     np.testing.assert_array_equal(load(tmp_path / "a.npz").y, NUMBERS)
     np.savez(tmp_path / "a.npz", X=X, y=NUMBERS[:, np.newaxis].astype(float))
@@ -64,25 +74,29 @@ def test_one_hot_labels_and_whole_floats_become_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"y": NAMES}, r"no array X .* it holds y \(6,\)"),
-        ({"X": X}, r"no array y"),
-        ({"X": X[:5], "y": NAMES}, r"shape \(5, 3\), but there are 6 labels"),
-        ({"X": NAMES, "y": NAMES}, "expected numbers"),
-        ({"X": X, "y": X[:, 0]}, "whole numbers or names"),
-        ({"X": X, "y": X}, "one-hot"),
-        ({"X": X.ravel(), "y": NAMES}, r"shape \(18,\)"),
-        ({"X": np.where(X[2, 1] == X, np.nan, X), "y": NAMES}, "sample 3, column 2 is nan"),
-        ({"X": np.array([{}, {}]), "y": [0, 1]}, "Python objects"),
-        ({"X_train": X, "X_test": X}, "no y_train"),
+        (lambda X: {"y": NAMES}, r"no array X .* it holds y \(6,\)"),
+        (lambda X: {"X": X}, r"no array y"),
+        (lambda X: {"X": X[:5], "y": NAMES}, r"shape \(5, 3\), but there are 6 labels"),
+        (lambda X: {"X": NAMES, "y": NAMES}, "expected numbers"),
+        (lambda X: {"X": X, "y": X[:, 0]}, "whole numbers or names"),
+        (lambda X: {"X": X, "y": X}, "one-hot"),
+        (lambda X: {"X": X.ravel(), "y": NAMES}, r"shape \(18,\)"),
+        (
+            lambda X: {"X": np.where(X[2, 1] == X, np.nan, X), "y": NAMES},
+            "sample 3, column 2 is nan",
+        ),
+        (lambda X: {"X": np.array([{}, {}]), "y": [0, 1]}, "Python objects"),
+        (lambda X: {"X_train": X, "X_test": X}, "no y_train"),
     ],
 )
 def test_npz_that_cannot_be_used_says_why(tmp_path, arrays, message):
-    np.savez(tmp_path / "bad.npz", **arrays)
+    np.savez(tmp_path / "bad.npz", **arrays(numbers()))
     with pytest.raises(DataError, match=message):
         load(tmp_path / "bad.npz")
 
 
 def test_damaged_and_foreign_files_say_so(tmp_path):
+    X = numbers()
     np.savez(tmp_path / "whole.npz", X=X, y=NAMES)
     content = (tmp_path / "whole.npz").read_bytes()
     for suffix in (".npz", ".mat", ".parquet"):
@@ -98,6 +112,7 @@ def test_damaged_and_foreign_files_say_so(tmp_path):
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_csv_takes_the_last_column_for_the_label(tmp_path, delimiter):
+    X = numbers()
     found = load(write(tmp_path / "my.csv", table(delimiter=delimiter)))
     np.testing.assert_array_equal(found.X, X)
     np.testing.assert_array_equal(found.y, NAMES)
@@ -106,6 +121,7 @@ def test_csv_takes_the_last_column_for_the_label(tmp_path, delimiter):
 
 @pytest.mark.parametrize("header", [None, "0,1,2,label", "a,b,c,kind", "1990,1991,1992,kind"])
 def test_csv_headers_are_seen(tmp_path, header):
+    X = numbers()
     found = load(write(tmp_path / "my.csv", table(header, labels=NUMBERS)))
     np.testing.assert_array_equal(found.X, X)
     np.testing.assert_array_equal(found.y, NUMBERS)
@@ -113,6 +129,7 @@ def test_csv_headers_are_seen(tmp_path, header):
 
 @pytest.mark.parametrize("columns", [["a", "b", "c"], None])
 def test_csv_as_pandas_writes_it_loses_its_row_numbers(tmp_path, columns):
+    X = numbers()
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=columns).assign(kind=NAMES)
     frame.to_csv(tmp_path / "my.csv")
@@ -123,6 +140,7 @@ def test_csv_as_pandas_writes_it_loses_its_row_numbers(tmp_path, columns):
 
 
 def test_csv_label_by_name(tmp_path):
+    X = numbers()
     text = "kind,a,b\n" + "".join(f"{y},{x[0]},{x[1]}\n" for x, y in zip(X, NAMES))  # noqa: B905
     path = write(tmp_path / "my.csv", text)
     found = load(path, label="kind")
@@ -171,6 +189,7 @@ def test_csv_in_another_encoding_is_refused(tmp_path):
 
 
 def test_parquet_as_pandas_writes_it(tmp_path):
+    X = numbers()
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(kind=NAMES)
@@ -213,6 +232,7 @@ def save_mat73(path, arrays):
 
 @pytest.mark.parametrize("save", [savemat, save_mat73], ids=["version 5", "version 7.3"])
 def test_mat_of_the_lcksvd_authors_and_of_others(tmp_path, save):
+    X = numbers()
     features, one_hot = columns_and_one_hot()
     path = tmp_path / "my.mat"
     save(path, {"featureMat": features, "labelMat": one_hot})
@@ -237,6 +257,7 @@ def test_mat_of_the_lcksvd_authors_and_of_others(tmp_path, save):
     [("tr_dat", "trls", "tt_dat", "ttls"), ("Y_train", "label_train", "Y_test", "label_test")],
 )
 def test_mat_of_other_authors_with_samples_in_columns(tmp_path, names):
+    X = numbers()
     parts = X[:4].T, NUMBERS[np.newaxis, :4], X[4:].T, NUMBERS[np.newaxis, 4:]
     savemat(tmp_path / "my.mat", dict(zip(names, parts, strict=True)))
     found = load(tmp_path / "my.mat")
@@ -357,6 +378,7 @@ def test_an_image_smaller_than_a_patch_is_named(tmp_path):
 
 
 def test_unknown_names_and_endings_say_what_there_is(tmp_path):
+    X = numbers()
     with pytest.raises(DataNotFoundError, match=r"digits, wine, iris, breast_cancer, yaleb, ar"):
         load(tmp_path / "absent.csv")
     with pytest.raises(DataError, match=r"cannot read \.xls; .*\.npz, \.csv"):
@@ -399,6 +421,7 @@ def test_a_path_without_characters_or_with_a_null_byte_is_refused(tmp_path):
     ],
 )
 def test_an_option_of_another_kind_is_named(tmp_path, option, error):
+    X = numbers()
     np.savez(tmp_path / "my.npz", X=X, y=NAMES)
     with pytest.raises(error, match=f"{next(iter(option))}="):
         load(tmp_path / "my.npz", **option)
@@ -411,15 +434,19 @@ def lines(*columns):
     return "\n".join(",".join(map(str, row)) for row in zip(*columns, strict=True)) + "\n"
 
 
-FIRST, SECOND = (["a", *X[:, 0]], ["b", *X[:, 1]])
 KIND = ["kind", *NAMES]
+
+
+@cache
+def two_columns():
+    return ["a", *numbers()[:, 0]], ["b", *numbers()[:, 1]]
 
 
 @pytest.mark.parametrize(
     ("column", "why"),
     [
         (["", *"uvwxyz"], "without a name"),
-        (["Unnamed: 0", *X[:, 2]], "without a name"),
+        (["Unnamed: 0", 0.5, -2.25, 1.75, 0.25, 3.5, -0.75], "without a name"),
         (["number", *range(6)], "consecutive whole numbers"),
         (["number", *range(-3, 3)], "consecutive whole numbers"),
         (["number", 7.0, 8.0, 9.0, 10.0, 11.0, 12.0], "consecutive whole numbers"),
@@ -427,6 +454,7 @@ KIND = ["kind", *NAMES]
     ],
 )
 def test_a_column_that_numbers_or_names_the_rows_is_left_out_with_a_note(tmp_path, column, why):
+    FIRST, SECOND = two_columns()
     path = write(tmp_path / "my.csv", lines(column, FIRST, SECOND, KIND))
     with pytest.warns(UserWarning, match=f"left out column '{column[0]}': .*{why}"):
         found = load(path)
@@ -435,6 +463,7 @@ def test_a_column_that_numbers_or_names_the_rows_is_left_out_with_a_note(tmp_pat
 
 
 def test_levels_of_an_index_are_all_left_out(tmp_path):
+    X = numbers()
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     index = pandas.MultiIndex.from_product([["u", "v"], [3, 5, 8]])
@@ -452,6 +481,7 @@ def test_levels_of_an_index_are_all_left_out(tmp_path):
 
 
 def test_the_index_of_a_table_with_wavelengths_for_names_is_left_out(tmp_path):
+    X = numbers()
     columns = (["", *range(6)], ["400", *X[:, 0]], ["410", *X[:, 1]], KIND)
     with pytest.warns(UserWarning, match="without a name"):
         found = load(write(tmp_path / "my.csv", lines(*columns)))
@@ -462,6 +492,7 @@ def test_the_index_of_a_table_with_wavelengths_for_names_is_left_out(tmp_path):
     "values", [[5, 3, 4, 0, 2, 1], [1, 3, 5, 7, 9, 11], [0, 1, 2, 3, 4, 6]], ids=str
 )
 def test_other_whole_numbers_that_differ_in_every_row_are_used_with_a_note(tmp_path, values):
+    FIRST, _ = two_columns()
     path = write(tmp_path / "my.csv", lines(["number", *values], FIRST, KIND))
     with pytest.warns(UserWarning, match="used column 'number': a different whole number"):
         np.testing.assert_array_equal(load(path).X[:, 0], values)
@@ -471,6 +502,7 @@ def test_other_whole_numbers_that_differ_in_every_row_are_used_with_a_note(tmp_p
     "values", [[0, 1, 2, 3, 4, 4], [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], [0, 1, 2, 3, 4, 5.5]], ids=str
 )
 def test_measurements_are_used_without_a_word(tmp_path, values, recwarn):
+    FIRST, _ = two_columns()
     path = write(tmp_path / "my.csv", lines(["length", *values], FIRST, KIND))
     np.testing.assert_array_equal(load(path).X[:, 0], values)
     assert not recwarn
@@ -482,6 +514,8 @@ def test_a_few_rows_may_count_up_by_chance(tmp_path, recwarn):
 
 
 def test_columns_by_name_are_used_in_their_order_whatever_they_hold(tmp_path, recwarn):
+    X = numbers()
+    FIRST, SECOND = two_columns()
     path = write(tmp_path / "my.csv", lines(["number", *range(6)], FIRST, SECOND, KIND))
     found = load(path, columns=["b", "number"])
     np.testing.assert_array_equal(found.X, np.column_stack([X[:, 1], np.arange(6)]))
@@ -496,6 +530,7 @@ def test_columns_by_name_are_used_in_their_order_whatever_they_hold(tmp_path, re
 
 
 def test_a_header_of_numbers_is_known_by_the_columns_that_are_asked_for(tmp_path):
+    X = numbers()
     path = write(tmp_path / "my.csv", lines(["410", *X[:, 0]], ["400", *X[:, 1]]))
     found = load(path, labelled=False, columns=["400", "410"])
     np.testing.assert_array_equal(found.X, X[:, [1, 0]])
@@ -509,6 +544,8 @@ def test_a_table_of_row_numbers_alone_is_refused(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_two_columns_of_one_name_are_refused(tmp_path, suffix):
+    X = numbers()
+    FIRST, _ = two_columns()
     path = tmp_path / f"my{suffix}"
     if suffix == ".csv":
         write(path, lines(FIRST, ["a", *X[:, 1]], KIND))
@@ -544,6 +581,7 @@ def test_text_and_categories_of_text_in_parquet_are_no_numbers(tmp_path):
 
 
 def test_complex_numbers_and_bytes_are_no_features_and_any_bytes_are_labels(tmp_path):
+    X = numbers()
     savemat(tmp_path / "my.mat", {"X": X + 1j, "y": NUMBERS})
     with pytest.raises(DataError, match="complex128, expected numbers"):
         load(tmp_path / "my.mat")
@@ -569,6 +607,7 @@ def damaged(content, n_changes=60):
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".mat", ".png"])
 @pytest.mark.filterwarnings("ignore")
 def test_files_with_any_bytes_changed_are_read_or_refused_in_words(tmp_path, suffix):
+    X = numbers()
     path = tmp_path / "cat" / f"my{suffix}"
     path.parent.mkdir()
     if suffix == ".npz":

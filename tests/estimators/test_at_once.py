@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,15 +17,21 @@ from dbdl._threads import single_threaded_blas
 
 pytestmark = pytest.mark.bits
 
-X, y = load_digits(return_X_y=True)
-X, y, queries = X[:240], y[:240], X[240:300]
+
+@cache
+def digits():
+    """Rows to learn from, their classes, and rows to ask for."""
+    rows, labels = load_digits(return_X_y=True)
+    return rows[:240], labels[:240], rows[240:300]
 
 
 def fit(seed=0, **settings):
+    X, y, _ = digits()
     return DBDLClassifier(n_chains=2, n_sweeps=3, random_state=seed, **settings).fit(X, y)
 
 
 def bits(model):
+    _, _, queries = digits()
     parts = [part for chain in model.chains_ for part in (chain.atoms, chain.label_atoms)]
     return [*parts, model.decision_function(queries), np.array(model.temperature_)]
 
@@ -84,6 +91,7 @@ def test_a_number_of_blas_threads_that_others_raise_is_lowered_again(alone):
 
 
 def test_threads_that_predict_with_one_model_agree():
+    _, _, queries = digits()
     model = fit()
     expected = model.predict_proba(queries)
     with ThreadPoolExecutor(8) as threads:
@@ -133,6 +141,8 @@ def test_a_child_forked_while_a_fit_runs_has_the_same_bits(alone):
 
 
 def test_an_unsupervised_fit_in_a_thread_has_the_bits_of_one_alone():
+    X, _, _ = digits()
+
     def learn(_=None):
         return BetaProcessDictionary(n_sweeps=3, random_state=0).fit(X).components_
 

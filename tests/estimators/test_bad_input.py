@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from cones import make_cones
@@ -9,16 +11,27 @@ from cones import make_cones
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 
 QUICK = {"n_sweeps": 4, "n_chains": 2, "random_state": 0}
-X, Y = make_cones()
-X_NEW, Y_NEW = (part[60:] for part in make_cones(n_rows=100))
 
 
-def fit(rows=X, labels=Y, **settings):
+@cache
+def cones():
+    return make_cones()
+
+
+@cache
+def new_cones():
+    return [part[60:] for part in make_cones(n_rows=100)]
+
+
+def fit(rows=None, labels=None, **settings):
+    X, Y = cones()
+    rows, labels = X if rows is None else rows, Y if labels is None else labels
     return DBDLClassifier(**{**QUICK, **settings}).fit(rows, labels)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_refused(value):
+    X, _ = cones()
     bad = X.copy()
     bad[3, 4] = value
     with pytest.raises(ValueError, match=r"NaN|infinity"):
@@ -28,21 +41,26 @@ def test_values_that_are_not_finite_are_refused(value):
 
 
 def test_one_class_is_refused_and_the_way_out_named():
+    X, _ = cones()
     with pytest.raises(ValueError, match=r"at least 2 classes.*BetaProcessDictionary"):
         fit(labels=np.zeros(len(X)))
 
 
 def test_labels_of_a_regression_are_refused():
+    X, _ = cones()
     with pytest.raises(ValueError, match="Unknown label type"):
         fit(labels=np.linspace(0, 1, len(X)))
 
 
 def test_wrong_widths_are_refused():
+    X, _ = cones()
     with pytest.raises(ValueError, match="12 features"):
         fit().predict(X[:, :5])
 
 
 def test_a_class_with_one_sample_is_learned():
+    X, Y = cones()
+    X_NEW, Y_NEW = new_cones()
     labels = Y.copy()
     labels[0] = 7
     model = fit(labels=labels)
@@ -51,6 +69,7 @@ def test_a_class_with_one_sample_is_learned():
 
 
 def test_every_class_with_one_sample_is_nearest_atom():
+    X, Y = cones()
     model = fit(X[:3], Y[:3])
     np.testing.assert_array_equal(model.predict(X[:3]), Y[:3])
     assert model.held_out_ is None
@@ -58,6 +77,8 @@ def test_every_class_with_one_sample_is_nearest_atom():
 
 @pytest.mark.parametrize("views", ["auto", "plain"])
 def test_zero_rows_are_harmless(views):
+    X, Y = cones()
+    X_NEW, Y_NEW = new_cones()
     rows = np.vstack([X, np.zeros((3, 12))])
     model = fit(rows, np.concatenate([Y, [0, 1, 2]]), n_chains=8, views=views)
     assert np.isfinite(model.atoms_).all() and model.score(X_NEW, Y_NEW) > 0.8
@@ -71,16 +92,22 @@ def test_zero_rows_score_zero_in_the_plain_view():
 
 
 def test_nothing_but_zero_rows_is_refused():
+    X, _ = cones()
     with pytest.raises(ValueError, match="every row of X is zero"):
         fit(np.zeros_like(X))
 
 
 def test_duplicate_rows_are_harmless():
+    X, Y = cones()
+    X_NEW, Y_NEW = new_cones()
     model = fit(np.repeat(X, 3, axis=0), np.repeat(Y, 3))
     assert np.isfinite(model.atoms_).all() and model.score(X_NEW, Y_NEW) > 0.8
 
 
 def test_constant_features_are_harmless():
+    X, _ = cones()
+    X_NEW, Y_NEW = new_cones()
+
     def constant(rows):
         return np.hstack([rows, np.full((len(rows), 2), 0.1)])
 
@@ -93,6 +120,7 @@ def test_a_single_constant_feature_cannot_separate_but_does_not_fail():
 
 
 def test_more_nonzeros_than_features_are_clipped_with_a_warning():
+    X_NEW, Y_NEW = new_cones()
     with pytest.warns(UserWarning, match="n_nonzero=50 is more than the 12 features"):
         model = fit(n_nonzero=50)
     assert {chain.coder.n_nonzero for chain in model.chains_} == {12}
@@ -101,6 +129,8 @@ def test_more_nonzeros_than_features_are_clipped_with_a_warning():
 
 @pytest.mark.parametrize("exponent", [-600, -100, 100, 600])
 def test_scale_does_not_matter(exponent):
+    X, _ = cones()
+    X_NEW, _ = new_cones()
     scale = 2.0**exponent  # a power of two, so that the same rows come out of the scaling
     np.testing.assert_array_equal(
         fit(X * scale, n_chains=8).decision_function(X_NEW * scale),
@@ -109,11 +139,15 @@ def test_scale_does_not_matter(exponent):
 
 
 def test_strings_as_labels():
+    _, Y = cones()
+    X_NEW, _ = new_cones()
     names = np.array(["alpha", "beta", "gamma"])
     assert set(fit(labels=names[Y]).predict(X_NEW)) <= set(names)
 
 
 def test_float32_stays_float32_and_agrees():
+    X, _ = cones()
+    X_NEW, Y_NEW = new_cones()
     model = fit(X.astype(np.float32))
     assert model.atoms_.dtype == np.float32
     assert (model.predict(X_NEW.astype(np.float32)) == fit().predict(X_NEW)).mean() > 0.9
@@ -122,11 +156,14 @@ def test_float32_stays_float32_and_agrees():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float16])
 def test_other_number_types_are_converted(dtype):
+    X, _ = cones()
     rows = (100 + 20 * X / np.abs(X).max()).astype(dtype)
     assert np.isfinite(fit(rows).atoms_).all()
 
 
 def test_layout_and_flags_of_the_arrays_do_not_matter():
+    X, _ = cones()
+    X_NEW, _ = new_cones()
     expected = fit().decision_function(X_NEW)
     fortran, frozen, strided = np.asfortranarray(X), X.copy(), np.repeat(X, 2, axis=0)[::2]
     frozen.flags.writeable = False
@@ -135,6 +172,7 @@ def test_layout_and_flags_of_the_arrays_do_not_matter():
 
 
 def test_the_input_is_not_changed():
+    X, _ = cones()
     before = X.copy()
     fit(normalize=False, model=ModelSettings(noise_precision=1e3))
     fit()
@@ -171,6 +209,7 @@ def test_few_initial_atoms_still_cover_every_class():
 
 
 def test_the_unsupervised_estimator_takes_unusual_input_too():
+    X, _ = cones()
     for rows in (X.astype(np.float32), np.repeat(X, 2, axis=0), np.vstack([X, np.zeros((2, 12))])):
         model = BetaProcessDictionary(n_sweeps=4, random_state=0).fit(rows)
         assert np.isfinite(model.inverse_transform(model.transform(X))).all()
@@ -197,6 +236,7 @@ def test_products_that_overflow_are_refused():
 @pytest.mark.parametrize("verb", ["fit", "partial_fit"])
 @pytest.mark.parametrize("make", [DBDLClassifier, BetaProcessDictionary])
 def test_a_warning_comes_once_and_names_the_line_that_calls(make, verb):
+    X, Y = cones()
     rows = (X, Y) if make is DBDLClassifier else (X,)
     with pytest.warns(UserWarning, match="more than the 12 features") as caught:
         model = getattr(make(n_sweeps=1, n_nonzero=50), verb)(*rows)

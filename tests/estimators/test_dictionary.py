@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from cones import make_cones
@@ -9,24 +11,34 @@ from sklearn.base import clone
 
 from dbdl import BetaProcessDictionary
 
-X, _ = make_cones(n_rows=40)
-LENGTH = np.linalg.norm(X, axis=1, keepdims=True)
-UNIT = X / LENGTH
-MEAN_LENGTH = np.sqrt((LENGTH**2).mean())
+
+@cache
+def make_rows():
+    return make_cones(n_rows=40)[0]
+
+
+@cache
+def unit_rows_and_mean_length():
+    length = np.linalg.norm(make_rows(), axis=1, keepdims=True)
+    return make_rows() / length, np.sqrt((length**2).mean())
 
 
 @pytest.fixture(scope="module")
 def model():
+    X = make_rows()
     return BetaProcessDictionary(n_sweeps=10, random_state=0).fit(X)
 
 
 def test_rows_come_back_from_their_codes(model):
     """In the mean size of the training rows: a row of unit norm does not know its own."""
+    X = make_rows()
+    UNIT, MEAN_LENGTH = unit_rows_and_mean_length()
     rows = model.inverse_transform(model.transform(X)) / MEAN_LENGTH
     assert ((rows - UNIT) ** 2).sum(axis=1).mean() < 0.02
 
 
 def test_rows_as_they_are_come_back_in_their_own_size():
+    X = make_rows()
     model = BetaProcessDictionary(n_sweeps=10, normalize=False, n_nonzero=6, random_state=0).fit(X)
     rows = model.inverse_transform(model.transform(X))
     assert ((rows - X) ** 2).sum() < 0.02 * (X**2).sum()
@@ -43,6 +55,8 @@ def test_auto_takes_the_number_of_atoms_that_rows_use(model):
 
 
 def test_more_nonzeros_explain_more(model):
+    X = make_rows()
+    UNIT, MEAN_LENGTH = unit_rows_and_mean_length()
     errors = []
     for n in (1, 2, 5):
         fitted = clone(model).set_params(n_nonzero=n).fit(X)
@@ -53,5 +67,6 @@ def test_more_nonzeros_explain_more(model):
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_any_number_of_threads_gives_the_same_bits(model, n_jobs):
+    X = make_rows()
     other = clone(model).set_params(n_jobs=n_jobs).fit(X)
     np.testing.assert_array_equal(other.atoms_, model.atoms_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,9 +15,17 @@ from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 from dbdl.coding import Forward
 from dbdl.persistence import load, save
 
-X, Y = make_cones(n_classes=4, n_rows=30, n_features=20)
-X_TEST, Y_TEST = make_cones(n_classes=4, n_rows=45, n_features=20)
-X_TEST, Y_TEST = X_TEST[120:], Y_TEST[120:]
+
+@cache
+def cones():
+    return make_cones(n_classes=4, n_rows=30, n_features=20)
+
+
+@cache
+def new_cones():
+    return [part[120:] for part in make_cones(n_classes=4, n_rows=45, n_features=20)]
+
+
 FITTED = ("atoms_", "label_atoms_", "selection_probability_", "classes_", "temperature_")
 
 
@@ -25,6 +34,7 @@ def make(**settings):
 
 
 def learn(batches, model=None, **settings):
+    X, Y = cones()
     model = make(**settings) if model is None else model
     for rows in batches:
         model.partial_fit(X[rows], Y[rows])
@@ -32,6 +42,7 @@ def learn(batches, model=None, **settings):
 
 
 def thirds():
+    X, _ = cones()
     return np.array_split(np.arange(len(X)), 3)
 
 
@@ -54,6 +65,7 @@ def assert_same(one, other):
     ids=" ".join,
 )
 def test_one_batch_is_learned_as_fit_does(settings):
+    X, Y = cones()
     labels = np.array(["d", "b", "c", "a"])[Y]  # not in the order in which they appear
     one, other = make(**settings).fit(X, labels), make(**settings).partial_fit(X, labels)
     assert_same(one, other)
@@ -65,12 +77,15 @@ def test_one_batch_is_learned_as_fit_does(settings):
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded"])
 def test_a_stream_is_classified_well(classifier):
+    X, _ = cones()
+    X_TEST, Y_TEST = new_cones()
     model = learn(thirds(), classifier=classifier)
     assert model.score(X_TEST, Y_TEST) > 0.95
     assert model.online_.n_rows == len(X)
 
 
 def test_everything_works_after_a_batch():
+    X_TEST, _ = new_cones()
     model = learn(thirds())
     probability = model.predict_proba(X_TEST)
     np.testing.assert_allclose(probability.sum(axis=1), 1.0)
@@ -88,6 +103,8 @@ def test_threads_do_not_matter(n_jobs):
 
 
 def test_names_and_order_of_classes_do_not_matter():
+    X, Y = cones()
+    X_TEST, _ = new_cones()
     names = np.array(["d", "b", "c", "a"])
     one, other = learn(thirds()), make()
     for rows in thirds():
@@ -103,12 +120,14 @@ def test_names_and_order_of_classes_do_not_matter():
     ids=["family", "length", "fixed"],
 )  # fmt: skip
 def test_coders_may_change_between_batches_however_few_rows_come(first, then):
+    X, Y = cones()
     model = make(**first).partial_fit(X[:60], Y[:60]).set_params(**then)
     model.partial_fit(X[60:65], Y[60:65])
     assert {chain.coder for chain in model.chains_} <= set(model._coders(20))
 
 
 def test_every_batch_is_seen_through_the_views_of_the_first():
+    X, Y = cones()
     model = make(n_chains=8).partial_fit(X[:60], Y[:60])
     views = [chain.view for chain in model.chains_]
     model.partial_fit(X[60:] + 3.0, Y[60:])
@@ -117,6 +136,7 @@ def test_every_batch_is_seen_through_the_views_of_the_first():
 
 
 def test_fit_starts_anew_and_keeps_no_memory():
+    X, Y = cones()
     model = learn(thirds()).fit(X, Y)
     assert not hasattr(model, "online_")
     assert_same(model, make().fit(X, Y))
@@ -126,6 +146,8 @@ def test_fit_starts_anew_and_keeps_no_memory():
 
 
 def test_classes_may_come_one_after_another():
+    X, Y = cones()
+    X_TEST, Y_TEST = new_cones()
     model = make()
     for c in (2, 0, 3, 1):
         rows = np.flatnonzero(c == Y)
@@ -137,12 +159,16 @@ def test_classes_may_come_one_after_another():
 
 
 def test_one_class_so_far_is_what_is_predicted():
+    X, Y = cones()
+    X_TEST, _ = new_cones()
     model = make().partial_fit(X[Y == 3], Y[Y == 3])
     np.testing.assert_array_equal(model.predict(X_TEST), 3)
     np.testing.assert_array_equal(model.predict_proba(X_TEST), 1.0)
 
 
 def test_classes_named_in_the_first_call_are_known_from_the_start():
+    X, Y = cones()
+    X_TEST, Y_TEST = new_cones()
     model = make().partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2, 3, 7])
     np.testing.assert_array_equal(model.classes_, [0, 1, 2, 3, 7])
     assert model.predict_proba(X_TEST).shape == (len(X_TEST), 5)
@@ -156,22 +182,28 @@ def test_classes_named_in_the_first_call_are_known_from_the_start():
 
 def test_a_class_without_rows_selects_atoms_as_its_prior_says():
     # With a_o = b_o the mean of Beta(a_o / K, b_o (K - 1) / K) is 1 / K, K atoms at the start.
+    X, Y = cones()
     model = make(n_initial_atoms=25).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
     np.testing.assert_allclose(model.selection_probability_[2], 1 / 25, rtol=1e-12)
 
 
 def test_a_batch_may_be_one_row_or_one_class_or_come_twice():
+    _, Y = cones()
+    X_TEST, Y_TEST = new_cones()
     model = learn([thirds()[0], [50], np.flatnonzero(Y == 1)[10:], thirds()[0]])
     assert model.score(X_TEST, Y_TEST) > 0.9
 
 
 def test_rows_may_come_one_by_one_from_the_start():
+    X, Y = cones()
     model = learn([[i] for i in range(12)], n_sweeps=2, n_chains=1)
     np.testing.assert_array_equal(model.classes_, np.arange(4))
     assert model.score(X[:12], Y[:12]) > 0.5
 
 
 def test_a_batch_in_another_dtype_is_learned_in_the_first_one_s():
+    X, Y = cones()
+    X_TEST, Y_TEST = new_cones()
     model = make().partial_fit(X[:60].astype(np.float32), Y[:60]).partial_fit(X[60:], Y[60:])
     assert model.atoms_.dtype == np.float32
     assert model.score(X_TEST, Y_TEST) > 0.9
@@ -185,6 +217,7 @@ def test_the_number_of_atoms_has_a_bound():
 
 
 def test_forgetting_changes_what_is_learned():
+    X_TEST, Y_TEST = new_cones()
     whole, part = learn(thirds()), learn(thirds(), forgetting=0.3)
     rows = part.online_.chains[0].priors.seen.n_rows.sum()
     assert rows == pytest.approx(40 * (1 + 0.3) + 36 * 0.09)  # a tenth of the first is left out
@@ -193,6 +226,7 @@ def test_forgetting_changes_what_is_learned():
 
 
 def test_held_out_rows_of_earlier_batches_count_half_with_every_batch():
+    X, Y = cones()
     model, counted = make(n_nonzero=3), []
     for rows in thirds():
         counted.append(model.partial_fit(X[rows], Y[rows]).held_out_.n_rows)
@@ -201,6 +235,7 @@ def test_held_out_rows_of_earlier_batches_count_half_with_every_batch():
 
 
 def test_chains_that_choose_for_a_batch_with_new_classes_forget_as_the_others_do():
+    _, Y = cones()
     old, new = np.flatnonzero(Y < 2), np.flatnonzero(Y >= 1)
     whole, part = (learn([old, new], coder=Forward(3), forgetting=factor) for factor in (1.0, 0.01))
     assert whole.held_out_.n_rows == part.held_out_.n_rows == 2 * (len(new) + len(old) / 2) / 10
@@ -219,6 +254,7 @@ def test_a_saved_model_goes_on_bit_by_bit(way, tmp_path):
 
 
 def test_a_clone_has_no_memory():
+    X, Y = cones()
     model = clone(learn(thirds()))
     assert_same(model.partial_fit(X, Y), make().fit(X, Y))
 
@@ -227,6 +263,7 @@ def test_a_clone_has_no_memory():
 
 
 def test_batches_of_another_width_or_with_nan_are_refused_and_change_nothing():
+    X, Y = cones()
     first, second, _ = thirds()
     model = learn([first])
     with pytest.raises(ValueError, match="features"):
@@ -242,11 +279,13 @@ def test_batches_of_another_width_or_with_nan_are_refused_and_change_nothing():
 
 @pytest.mark.parametrize("classifier", ["gibbs", "joint"])
 def test_label_atoms_that_do_not_follow_from_sums_are_refused(classifier):
+    X, Y = cones()
     with pytest.raises(ValueError, match="partial_fit needs classifier to be one of"):
         make(classifier=classifier).partial_fit(X, Y)
 
 
 def test_classes_that_contradict_the_labels_are_refused():
+    X, Y = cones()
     with pytest.raises(ValueError, match="that classes does not name"):
         make().partial_fit(X, Y, classes=[0, 1])
     model = make().partial_fit(X, Y)
@@ -256,6 +295,7 @@ def test_classes_that_contradict_the_labels_are_refused():
 
 @pytest.mark.parametrize("forgetting", [0.0, -1.0, 1.5])
 def test_a_forgetting_factor_outside_its_range_is_refused(forgetting):
+    X, Y = cones()
     with pytest.raises(ValueError, match="forgetting"):
         make(forgetting=forgetting).partial_fit(X, Y)
 
@@ -264,6 +304,8 @@ def test_a_forgetting_factor_outside_its_range_is_refused(forgetting):
 
 
 def test_a_dictionary_is_learned_in_batches():
+    X, _ = cones()
+    X_TEST, _ = new_cones()
     rows = X_TEST / np.linalg.norm(X_TEST, axis=1, keepdims=True)
     times = []
     for seed in range(5):

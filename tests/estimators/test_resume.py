@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,12 @@ from dbdl.coding import Forward, Orthogonal, PosteriorMean
 from dbdl.learn.journal import CheckpointFolder
 from dbdl.views import View
 
-X, Y = make_cones()
+
+@cache
+def cones():
+    return make_cones()
+
+
 SETTINGS = {"n_sweeps": 7, "n_chains": 2, "random_state": 0}
 #: Leaves nothing to choose, so that chains learn from all rows.
 ALL_ROWS = {"coder": Forward(3), "calibrate": False}
@@ -46,6 +52,7 @@ def names_of(folder):
 @pytest.fixture(scope="module")
 def expected():
     """Bits of a fit that nobody stops."""
+    X, Y = cones()
     return bits_of(make().fit(X, Y))
 
 
@@ -96,6 +103,7 @@ def count_sweeps(monkeypatch):
 
 
 def test_keeping_checkpoints_does_not_change_the_result(folder, expected):
+    X, Y = cones()
     assert bits_of(make(checkpoint=folder, checkpoint_every=2).fit(X, Y)) == expected
     assert names_of(folder) == ["chain-000.npz", "chain-001.npz", "fit.npz"]
 
@@ -106,6 +114,7 @@ def test_keeping_checkpoints_does_not_change_the_result(folder, expected):
 def test_a_fit_stopped_anywhere_ends_with_the_same_bits(
     folder, expected, stop_after, monkeypatch, n_files, n_jobs
 ):
+    X, Y = cones()
     model = make(checkpoint=str(folder), checkpoint_every=2, n_jobs=n_jobs)
     stop_after(n_files)
     with pytest.raises(Stopped):
@@ -135,6 +144,7 @@ def test_a_fit_stopped_anywhere_ends_with_the_same_bits(
 )
 @pytest.mark.parametrize("n_files", [3, 8])  # in the first chain, and in the second
 def test_every_kind_of_fit_is_resumed(folder, stop_after, monkeypatch, settings, n_files):
+    X, Y = cones()
     expected = bits_of(make(**settings).fit(X, Y))
     stop_after(n_files)
     with pytest.raises(Stopped):
@@ -144,6 +154,7 @@ def test_every_kind_of_fit_is_resumed(folder, stop_after, monkeypatch, settings,
 
 
 def test_single_precision_and_two_classes_are_resumed(folder, stop_after, monkeypatch):
+    X, Y = cones()
     rows, labels = X[Y < 2].astype(np.float32), np.array(["no", "yes"])[Y[Y < 2]]
     expected = make().fit(rows, labels)
     stop_after(7)
@@ -156,6 +167,7 @@ def test_single_precision_and_two_classes_are_resumed(folder, stop_after, monkey
 
 
 def test_classes_of_one_row_each_are_resumed(folder):
+    X, Y = cones()
     expected = make().fit(X[:3], Y[:3])
     for _ in range(2):
         again = make(checkpoint=folder).fit(X[:3], Y[:3])
@@ -164,6 +176,7 @@ def test_classes_of_one_row_each_are_resumed(folder):
 
 
 def test_nothing_is_learned_again_after_the_end(folder, expected, count_sweeps):
+    X, Y = cones()
     sweeps = count_sweeps()
     make(checkpoint=folder).fit(X, Y)
     assert len(sweeps) == 2 * 7
@@ -186,6 +199,7 @@ def test_nothing_is_learned_again_after_the_end(folder, expected, count_sweeps):
 def test_only_sweeps_that_are_not_kept_are_done_again(
     folder, expected, stop_after, count_sweeps, monkeypatch, n_files, n_kept
 ):
+    X, Y = cones()
     stop_after(n_files)
     with pytest.raises(Stopped):
         make(checkpoint=folder, checkpoint_every=2).fit(X, Y)
@@ -197,6 +211,7 @@ def test_only_sweeps_that_are_not_kept_are_done_again(
 
 
 def test_without_a_seed_that_of_the_first_fit_is_taken(folder, stop_after, monkeypatch):
+    X, Y = cones()
     stop_after(5)
     with pytest.raises(Stopped):
         make(checkpoint=folder, checkpoint_every=2, random_state=None).fit(X, Y)
@@ -210,12 +225,15 @@ def test_without_a_seed_that_of_the_first_fit_is_taken(folder, stop_after, monke
 
 
 def test_sweeps_already_done_are_told_to_those_who_watch(folder, capsys):
+    X, Y = cones()
     for _ in range(2):
         make(checkpoint=folder, n_chains=1, verbose=2).fit(X, Y)
         assert capsys.readouterr().out.count("\n") == SETTINGS["n_sweeps"]
 
 
 def test_the_unsupervised_dictionary_is_resumed(folder, stop_after, monkeypatch):
+    X, Y = cones()
+
     def fit(**settings):
         return BetaProcessDictionary(n_sweeps=7, random_state=1, **settings).fit(X)
 
@@ -240,6 +258,7 @@ def test_the_unsupervised_dictionary_is_resumed(folder, stop_after, monkeypatch)
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Content of the files of a finished fit, by name."""
+    X, Y = cones()
     folder = tmp_path_factory.mktemp("finished")
     make(checkpoint=folder).fit(X, Y)
     return {file.name: file.read_bytes() for file in folder.iterdir()}
@@ -274,28 +293,31 @@ def kept(folder, finished):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_other_parameters_are_refused_and_named(kept, finished, settings, message):
+    X, Y = cones()
     with pytest.raises(CheckpointError, match=rf"{message}.*Use another path.*remove the folder"):
         make(checkpoint=kept, **settings).fit(X, Y)
     assert {file.name: file.read_bytes() for file in kept.iterdir()} == finished
 
 
 @pytest.mark.parametrize(
-    ("rows", "labels"),
+    "change",
     [
-        (X[::-1], Y[::-1]),
-        (X[:-1], Y[:-1]),
-        (np.where(np.arange(12) == 3, np.nextafter(X, 9), X), Y),
-        (X, np.roll(Y, 1)),
-        (X.astype(np.float32), Y),
+        lambda X, Y: (X[::-1], Y[::-1]),
+        lambda X, Y: (X[:-1], Y[:-1]),
+        lambda X, Y: (np.where(np.arange(12) == 3, np.nextafter(X, 9), X), Y),
+        lambda X, Y: (X, np.roll(Y, 1)),
+        lambda X, Y: (X.astype(np.float32), Y),
     ],
     ids=["order", "fewer", "last bit", "labels", "type"],
 )
-def test_other_data_are_refused(kept, rows, labels):
+def test_other_data_are_refused(kept, change):
+    rows, labels = change(*cones())
     with pytest.raises(CheckpointError, match=r"X or y are other data.*Use another path"):
         make(checkpoint=kept).fit(rows, labels)
 
 
 def test_parameters_that_leave_the_result_alone_may_change(kept, expected):
+    X, Y = cones()
     model = make(checkpoint=kept, n_jobs=2, checkpoint_every=1, warm_start=True)
     assert bits_of(model.fit(X, Y)) == expected
     numbers = make(checkpoint=kept, n_sweeps=np.int64(7), penalty=np.float64(0.1))
@@ -303,6 +325,7 @@ def test_parameters_that_leave_the_result_alone_may_change(kept, expected):
 
 
 def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path):
+    X, Y = cones()
     file = tmp_path / "notes.txt"
     file.write_text("mine")
     with pytest.raises(CheckpointError, match="is a file, expected a folder"):
@@ -315,12 +338,14 @@ def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path):
 
 
 def test_chains_without_their_fit_are_refused(kept):
+    X, Y = cones()
     (kept / "fit.npz").unlink()
     with pytest.raises(CheckpointError, match=r"holds chain-000\.npz and no fit\.npz"):
         make(checkpoint=kept).fit(X, Y)
 
 
 def test_the_file_of_another_chain_or_fit_is_refused(kept, finished):
+    X, Y = cones()
     (kept / "chain-001.npz").write_bytes(finished["chain-000.npz"])
     with pytest.raises(CheckpointError, match=r"chain-001\.npz belongs to another fit or chain"):
         make(checkpoint=kept).fit(X, Y)
@@ -330,6 +355,7 @@ def test_the_file_of_another_chain_or_fit_is_refused(kept, finished):
 
 
 def test_another_version_of_the_package_is_refused(kept, monkeypatch):
+    X, Y = cones()
     monkeypatch.setattr("dbdl.__version__", "9.1.0")
     with pytest.raises(CheckpointError, match=r"written by dbdl .*, this is dbdl 9\.1\.0"):
         make(checkpoint=kept).fit(X, Y)
@@ -337,6 +363,7 @@ def test_another_version_of_the_package_is_refused(kept, monkeypatch):
 
 @pytest.mark.parametrize("name", ["fit.npz", "chain-000.npz", "chain-001.npz"])
 def test_damaged_files_are_refused_before_anything_is_learned(kept, finished, count_sweeps, name):
+    X, Y = cones()
     sweeps = count_sweeps()
     content = finished[name]
     places = np.linspace(0, len(content) - 1, 25).astype(int)
@@ -350,6 +377,7 @@ def test_damaged_files_are_refused_before_anything_is_learned(kept, finished, co
 
 
 def test_what_killed_processes_left_half_written_is_no_hindrance(folder, expected):
+    X, Y = cones()
     folder.mkdir(parents=True)
     old, new = folder / f"{UNFINISHED}a1b2", folder / f"{UNFINISHED}c3d4"
     for file in (old, new):
@@ -364,6 +392,7 @@ def test_what_killed_processes_left_half_written_is_no_hindrance(folder, expecte
 
 @pytest.mark.parametrize("settings", [{}, ALL_ROWS], ids=["rows left out", "all rows"])
 def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(folder, monkeypatch, settings):
+    X, Y = cones()
     written, fsync, name = [], os.fsync, "chain-000"
 
     def fill(handle):
@@ -390,6 +419,7 @@ def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(folder, monkeypatch
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
 def test_a_real_limit_on_files_is_a_clear_error_and_the_fit_is_resumed_without_it(folder, expected):
     # A first file fits under the limit, that of a chain does not.
+    X, Y = cones()
     code = f"""
         import resource, sys
         import numpy as np
@@ -432,6 +462,7 @@ def test_a_process_killed_again_and_again_ends_with_the_same_bits(folder):
 
 
 def test_more_sweeps_are_resumed_from_the_last_states(count_sweeps, expected):
+    X, Y = cones()
     model = make(n_sweeps=3, warm_start=True).fit(X, Y)
     assert bits_of(model) == bits_of(make(n_sweeps=3).fit(X, Y))
     sweeps = count_sweeps()
@@ -444,12 +475,14 @@ def test_more_sweeps_are_resumed_from_the_last_states(count_sweeps, expected):
 
 @pytest.mark.parametrize("n_sweeps", [1, 2])
 def test_choices_are_made_again_after_more_sweeps(expected, n_sweeps):
+    X, Y = cones()
     model = make(n_sweeps=n_sweeps, warm_start=True).fit(X, Y)
     assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == expected
 
 
 @pytest.mark.parametrize("label_weight", [0.1, "auto"])
 def test_joint_chains_with_a_weight_of_labels_are_resumed_in_a_folder(folder, label_weight):
+    X, Y = cones()
     joint = {"classifier": "joint", "label_weight": label_weight}
     make(n_sweeps=3, warm_start=True, checkpoint=folder, **joint).fit(X, Y)
     found = make(warm_start=True, checkpoint=folder, **joint).fit(X, Y)
@@ -457,6 +490,7 @@ def test_joint_chains_with_a_weight_of_labels_are_resumed_in_a_folder(folder, la
 
 
 def test_chains_of_every_size_are_resumed(count_sweeps):
+    X, Y = cones()
     expected = make(n_initial_atoms="auto").fit(X, Y)
     model = make(n_initial_atoms="auto", n_sweeps=4, warm_start=True).fit(X, Y)
     sweeps = count_sweeps()
@@ -469,12 +503,14 @@ def test_chains_of_every_size_are_resumed(count_sweeps):
 
 @pytest.mark.parametrize("kind", ["recoded", "gibbs", "joint"])
 def test_every_classifier_is_resumed(kind):
+    X, Y = cones()
     model = make(n_sweeps=4, warm_start=True, classifier=kind).fit(X, Y)
     expected = make(classifier=kind).fit(X, Y)
     assert bits_of(model.set_params(n_sweeps=7).fit(X, Y)) == bits_of(expected)
 
 
 def test_without_a_seed_the_states_keep_theirs():
+    X, Y = cones()
     model = make(n_sweeps=3, warm_start=True, random_state=None).fit(X, Y)
     first = model.trace_.log_joint
     again = model.set_params(n_sweeps=5).fit(X, Y).trace_.log_joint
@@ -482,6 +518,7 @@ def test_without_a_seed_the_states_keep_theirs():
 
 
 def test_fewer_sweeps_are_warned_about_and_change_nothing(expected):
+    X, Y = cones()
     model = make(warm_start=True).fit(X, Y)
     with pytest.warns(UserWarning, match="n_sweeps=4, but the chains have more sweeps already"):
         model.set_params(n_sweeps=4).fit(X, Y)
@@ -492,6 +529,7 @@ def test_fewer_sweeps_are_warned_about_and_change_nothing(expected):
 
 
 def test_other_data_and_parameters_are_refused_and_the_states_stay(expected):
+    X, Y = cones()
     model = make(n_sweeps=5, warm_start=True).fit(X, Y)
     with pytest.raises(ValueError, match=r"X or y are other data.*Use warm_start=False"):
         model.fit(X[:-1], Y[:-1])
@@ -504,6 +542,7 @@ def test_other_data_and_parameters_are_refused_and_the_states_stay(expected):
 
 
 def test_states_are_kept_only_where_they_are_asked_for(expected):
+    X, Y = cones()
     model = make(n_sweeps=4).fit(X, Y)
     assert not hasattr(model, "_memory")
     with pytest.warns(UserWarning, match="kept no states of its chains"):
@@ -514,6 +553,7 @@ def test_states_are_kept_only_where_they_are_asked_for(expected):
 
 
 def test_the_unsupervised_dictionary_warm_starts():
+    X, _ = cones()
     expected = BetaProcessDictionary(n_sweeps=7, random_state=1).fit(X)
     model = BetaProcessDictionary(n_sweeps=3, random_state=1, warm_start=True).fit(X)
     model.set_params(n_sweeps=7).fit(X)
@@ -524,6 +564,7 @@ def test_the_unsupervised_dictionary_warm_starts():
 def test_a_warm_start_is_resumed_in_a_folder_and_after_a_stop(
     folder, expected, stop_after, monkeypatch
 ):
+    X, Y = cones()
     make(n_sweeps=4, warm_start=True, checkpoint=folder).fit(X, Y)
     stop_after(3)  # the fit says seven sweeps, and the first chain has done six
     with pytest.raises(Stopped):
@@ -541,6 +582,7 @@ def test_a_warm_start_is_resumed_in_a_folder_and_after_a_stop(
 
 @pytest.mark.parametrize("how", ["pickle", "skops"])
 def test_a_model_that_was_saved_is_resumed(tmp_path, expected, how):
+    X, Y = cones()
     model = make(n_sweeps=4, warm_start=True, checkpoint=tmp_path / "kept").fit(X, Y)
     if how == "pickle":
         again = pickle.loads(pickle.dumps(model))
@@ -557,6 +599,7 @@ def test_a_model_that_was_saved_is_resumed(tmp_path, expected, how):
 def test_a_transformer_as_a_view_cannot_be_resumed_and_nothing_is_written(
     settings, tmp_path, monkeypatch
 ):
+    X, Y = cones()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=r"StandardScaler\(\) cannot be resumed.*views by name"):
         make(views=StandardScaler(), **settings).fit(X, Y)

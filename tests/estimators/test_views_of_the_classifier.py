@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -25,14 +26,25 @@ NAMES = sorted(
 )
 QUICK = {"n_sweeps": 3, "n_chains": 2, "coder": Forward(4), "random_state": 0}
 ALL_VIEWS = {**QUICK, "n_chains": len(AUTOMATIC)}
-X, Y = make_cones()
-X_NEW, Y_NEW = (part[60:] for part in make_cones(n_rows=120))
+
+
+@cache
+def cones():
+    return make_cones()
+
+
+@cache
+def new_cones():
+    return [part[60:] for part in make_cones(n_rows=120)]
+
 
 every_view = pytest.mark.parametrize("name", NAMES)
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
-def fit(views="auto", rows=X, labels=Y, **settings):
+def fit(views="auto", rows=None, labels=None, **settings):
+    X, Y = cones()
+    rows, labels = X if rows is None else rows, Y if labels is None else labels
     return DBDLClassifier(**{**QUICK, "views": views, **settings}).fit(rows, labels)
 
 
@@ -42,6 +54,7 @@ def fit(views="auto", rows=X, labels=Y, **settings):
 @every_view
 @dtypes
 def test_every_view_has_atoms_in_the_space_of_the_rows(name, dtype):
+    X, _ = cones()
     model = fit(name, X.astype(dtype))
     assert model.atoms_.shape == (model.n_atoms_, model.n_features_in_) == (model.n_atoms_, 12)
     assert model.atoms_.dtype == dtype and np.isfinite(model.atoms_).all()
@@ -55,6 +68,8 @@ def test_every_view_has_atoms_in_the_space_of_the_rows(name, dtype):
 @every_view
 @dtypes
 def test_with_every_view_codes_times_label_atoms_are_the_scores(name, dtype):
+    X, _ = cones()
+    X_NEW, Y_NEW = new_cones()
     model = fit(name, X.astype(dtype))
     rows = X_NEW.astype(dtype)
     scores = model.decision_function(rows)
@@ -73,6 +88,7 @@ def test_with_every_view_codes_times_label_atoms_are_the_scores(name, dtype):
 @pytest.mark.bits
 @every_view
 def test_a_row_alone_has_the_same_scores_and_any_number_of_threads_gives_the_same_bits(name):
+    X_NEW, _ = new_cones()
     model, other = fit(name), fit(name, n_jobs=3)
     scores = model.decision_function(X_NEW)
     np.testing.assert_array_equal(other.decision_function(X_NEW), scores)
@@ -83,6 +99,8 @@ def test_a_row_alone_has_the_same_scores_and_any_number_of_threads_gives_the_sam
 
 @every_view
 def test_names_and_order_of_the_classes_do_not_matter(name):
+    _, Y = cones()
+    X_NEW, _ = new_cones()
     names = np.array(["zebra", "ant", "moose"])
     model, other = fit(name), fit(name, labels=names[Y])
     np.testing.assert_array_equal(other.atoms_, model.atoms_)
@@ -93,6 +111,7 @@ def test_names_and_order_of_the_classes_do_not_matter(name):
 @dtypes
 def test_rows_come_back_from_their_codes(name, dtype):
     """In their own size if a constant coordinate keeps it, and in the mean size otherwise."""
+    X, _ = cones()
     rng = np.random.default_rng(0)
     rows = X * rng.uniform(0.5, 2, size=(len(X), 1))
     model = fit(
@@ -128,6 +147,8 @@ def test_the_size_of_rows_is_known_to_views_with_a_constant_coordinate_alone():
 
 @pytest.mark.parametrize("factor", [3.7, 1e150, 1e-150, 1e300, 1e-300])
 def test_rows_times_a_factor_get_the_same_predictions(factor):
+    X, _ = cones()
+    X_NEW, _ = new_cones()
     model, scaled = fit(**ALL_VIEWS), fit(**ALL_VIEWS, rows=X * factor)
     rows = X_NEW * factor
     np.testing.assert_array_equal(scaled.predict(rows), model.predict(X_NEW))
@@ -145,6 +166,8 @@ def test_rows_times_a_factor_get_the_same_predictions(factor):
 
 @pytest.mark.parametrize("exponent", [-100, 80, 125])
 def test_narrow_rows_of_any_scale_get_the_same_bits(exponent):
+    X, _ = cones()
+    X_NEW, _ = new_cones()
     narrow = X.astype(np.float32)
     model = fit(**ALL_VIEWS, rows=narrow)
     scaled = fit(**ALL_VIEWS, rows=np.ldexp(narrow, exponent))
@@ -166,6 +189,8 @@ UNIT_FREE = [
 
 @pytest.mark.parametrize("name", UNIT_FREE)
 def test_units_of_features_do_not_change_views_that_divide_by_deviations(name):
+    X, Y = cones()
+    X_NEW, Y_NEW = new_cones()
     powers = np.array([0, 10, -20, 30, 5, -7, 100, -100, 3, 0, 1, 12])
     scores = fit(name).decision_function(X_NEW)
     units = 2.0**powers
@@ -179,6 +204,8 @@ def test_units_of_features_do_not_change_views_that_divide_by_deviations(name):
 
 
 def test_units_of_features_do_change_the_other_views():
+    X, _ = cones()
+    X_NEW, _ = new_cones()
     units = 2.0 ** np.array([0, 10, -20, 30, 5, -7, 10, -10, 3, 0, 1, 12])
     for name in ("plain", "unit standardised"):
         scores = fit(name).decision_function(X_NEW)
@@ -191,6 +218,7 @@ def test_units_of_features_do_change_the_other_views():
 @pytest.mark.parametrize("value", [0.1, 1e7 / 3])
 def test_a_constant_feature_adds_no_noise(name, dtype, value):
     """Its rounding errors are not taken for a deviation by which rows are divided."""
+    X, _ = cones()
     rows = np.hstack([X, np.full((len(X), 1), value)]).astype(dtype)
     if view_named(name).unit:  # the scaled rows are not constant
         rows[:, -1] *= np.linalg.norm(rows[:, :-1], axis=1)
@@ -231,12 +259,14 @@ def test_without_a_number_of_chains_there_are_as_many(n_rows, views, expected):
 
 @every_view
 def test_a_name_and_a_view_are_the_same(name):
+    X_NEW, _ = new_cones()
     expected = fit(name).decision_function(X_NEW)
     for views in (view_named(name), [name], (view_named(name),), np.array([name])):
         np.testing.assert_array_equal(fit(views).decision_function(X_NEW), expected)
 
 
 def test_chains_take_the_views_of_a_list_in_turn():
+    X_NEW, Y_NEW = new_cones()
     own = View(centred=True, scale="within", power=0.1, constant=True)
     model = fit(["plain", own, StandardScaler()], n_chains=4)
     first, second, third, fourth = (chain.view for chain in model.chains_)
@@ -252,6 +282,8 @@ def test_chains_take_the_views_of_a_list_in_turn():
     ids=["PCA", "StandardScaler", "pipeline"],
 )
 def test_a_transformer_is_fitted_for_each_chain_without_the_rows_it_leaves_out(transformer, dtype):
+    X, _ = cones()
+    X_NEW, Y_NEW = new_cones()
     model = fit(transformer, X.astype(dtype), n_chains=20)
     assert model.score(X_NEW.astype(dtype), Y_NEW) > 0.8
     assert not hasattr(transformer, "n_features_in_")  # a copy is fitted
@@ -264,6 +296,8 @@ def test_a_transformer_is_fitted_for_each_chain_without_the_rows_it_leaves_out(t
 
 
 def test_without_a_way_back_a_transformer_s_atoms_say_so_and_predictions_work():
+    X, _ = cones()
+    X_NEW, Y_NEW = new_cones()
     model = fit(Normalizer())
     assert model.score(X_NEW, Y_NEW) > 0.8
     for way_back in (lambda: model.atoms_, lambda: model.inverse_transform(model.transform(X))):
@@ -305,6 +339,8 @@ def test_rows_as_they_are_have_the_plain_view_alone():
     "views", ["whitened", View(power=0.3), PCA(5), ["plain", View(constant=True), PCA(4)]], ids=str
 )
 def test_views_survive_cloning_pickling_and_the_setting_of_parameters(views, tmp_path):
+    X, Y = cones()
+    X_NEW, _ = new_cones()
     model = DBDLClassifier(**QUICK, views=views)
     assert model.get_params()["views"] is views
     again = clone(model)
@@ -320,12 +356,14 @@ def test_views_survive_cloning_pickling_and_the_setting_of_parameters(views, tmp
 
 
 def test_parameters_of_a_transformer_can_be_set():
+    X, Y = cones()
     model = DBDLClassifier(**QUICK, views=PCA(3))
     model.set_params(views__n_components=7).fit(X, Y)
     assert {chain.atoms.shape[1] for chain in model.chains_} == {7}
 
 
 def test_a_grid_search_chooses_among_views():
+    X, Y = cones()
     units = 10.0 ** np.arange(12)
     grid = {"views": ["plain", "standardised", View(centred=True, scale="total")]}
     search = GridSearchCV(DBDLClassifier(**QUICK), grid, cv=3, error_score="raise")
@@ -335,6 +373,8 @@ def test_a_grid_search_chooses_among_views():
 
 
 def test_frames_keep_their_feature_names():
+    X, _ = cones()
+    X_NEW, _ = new_cones()
     names = [f"wave {number}" for number in range(12)]
     frame = pd.DataFrame(X, columns=names)
     model = fit(**ALL_VIEWS, rows=frame)

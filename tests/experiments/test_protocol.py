@@ -7,7 +7,10 @@ import pytest
 
 from dbdl.experiments.protocol import Protocol, Split, random_split, seed_of
 
-Y = np.repeat(["a", "b", "c"], [10, 7, 4])
+
+def labels():
+    """Labels of three classes of 10, 7 and 4 rows."""
+    return np.repeat(["a", "b", "c"], [10, 7, 4])
 
 
 def test_a_seed_depends_on_its_names_and_on_nothing_else():
@@ -26,12 +29,14 @@ def test_a_seed_depends_on_its_names_and_on_nothing_else():
     ],
 )
 def test_every_row_is_learned_from_or_tested_on_never_both(protocol):
+    Y = labels()
     for train, test in protocol.splits(Y, seed=5):
         assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(len(Y)))
         assert set(Y[train]) == set(Y)
 
 
 def test_a_share_and_a_number_of_rows_of_each_class_are_learned_from():
+    Y = labels()
     count = {name: np.unique(Y[rows], return_counts=True)[1] for name, rows in (
         ("half", random_split(Y, 0.5, np.random.default_rng(0)).train),
         ("three", random_split(Y, 3, np.random.default_rng(0)).train),
@@ -43,6 +48,7 @@ def test_a_share_and_a_number_of_rows_of_each_class_are_learned_from():
 
 
 def test_splits_differ_from_each_other_and_not_from_run_to_run():
+    Y = labels()
     protocol = Protocol(per_class=0.5, n_splits=3)
     first, again = list(protocol.splits(Y, 1)), list(protocol.splits(Y, 1))
     for a, b in zip(first, again, strict=True):
@@ -51,18 +57,21 @@ def test_splits_differ_from_each_other_and_not_from_run_to_run():
 
 
 def test_fewer_splits_are_the_first_of_more():
+    Y = labels()
     few, many = (list(Protocol(per_class=2, n_splits=n).splits(Y, 1)) for n in (2, 5))
     for a, b in zip(few, many, strict=False):
         np.testing.assert_array_equal(a.train, b.train)
 
 
 def test_groups_are_left_out_together():
+    Y = labels()
     groups = np.arange(len(Y)) // 2
     for train, test in Protocol(leave_one_out=True).splits(Y, 0, groups=groups):
         assert not set(groups[train]) & set(groups[test])
 
 
 def test_the_data_set_s_own_split_is_taken_or_asked_for():
+    Y = labels()
     own = Split(np.arange(15), np.arange(15, 21))
     assert list(Protocol(own=True).splits(Y, 0, own=own)) == [own]
     with pytest.raises(ValueError, match="no split of its own"):

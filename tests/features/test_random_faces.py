@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dbdl.features import RandomFaces
 
-RNG = np.random.default_rng(0)
-X = RNG.random((20, 3000))
+
+@cache
+def make_rows():
+    return np.random.default_rng(0).random((20, 3000))
 
 
 @parametrize_with_checks([RandomFaces(3), RandomFaces(3, normalize=False)])
@@ -17,6 +21,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_directions_have_unit_norm_and_hardly_overlap():
+    X = make_rows()
     directions = RandomFaces(200).fit(X).components_
     gram = directions @ directions.T
     np.testing.assert_allclose(np.diag(gram), 1)
@@ -24,6 +29,7 @@ def test_directions_have_unit_norm_and_hardly_overlap():
 
 
 def test_projected_rows_are_products_with_the_directions_scaled_to_unit_norm():
+    X = make_rows()
     plain = RandomFaces(50, normalize=False).fit(X)
     projected = plain.transform(X)
     np.testing.assert_allclose(projected, X @ plain.components_.T)
@@ -32,6 +38,7 @@ def test_projected_rows_are_products_with_the_directions_scaled_to_unit_norm():
 
 
 def test_the_seed_decides():
+    X = make_rows()
     first = RandomFaces(10, random_state=1).fit_transform(X)
     np.testing.assert_array_equal(RandomFaces(10, random_state=1).fit_transform(X), first)
     assert not np.allclose(RandomFaces(10, random_state=2).fit_transform(X), first)
@@ -39,6 +46,7 @@ def test_the_seed_decides():
 
 
 def test_distances_survive():
+    X = make_rows()
     directions = RandomFaces(1000, normalize=False).fit(X)
     scale = np.sqrt(3000 / 1000)
     for i in range(1, len(X)):
@@ -48,4 +56,5 @@ def test_distances_survive():
 
 
 def test_float32_stays_float32():
+    X = make_rows()
     assert RandomFaces(10).fit_transform(X.astype(np.float32)).dtype == np.float32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from pictures import smooth_noise, stripes
@@ -13,10 +15,14 @@ from sklearn.pipeline import make_pipeline
 from dbdl.coding.llc import llc
 from dbdl.features import DenseSIFT, LocalDescriptors, SpatialPyramid
 
-IMAGES = [smooth_noise(60 + 7 * i, 80 - 5 * i, i) for i in range(4)]
+
+@cache
+def images():
+    return [smooth_noise(60 + 7 * i, 80 - 5 * i, i) for i in range(4)]
 
 
 def fit(**parameters):
+    IMAGES = images()
     return SpatialPyramid(**{"n_words": 12, "normalize": False, **parameters}).fit(IMAGES)
 
 
@@ -34,6 +40,7 @@ def codes_and_places(model, image):
 @pytest.mark.parametrize("coding", ["hard", "llc"])
 @pytest.mark.parametrize("levels", [(0, 1, 2), (1,), (2, 0)])
 def test_rows_are_codes_pooled_over_each_region(coding, levels):
+    IMAGES = images()
     model = fit(coding=coding, levels=levels)
     [row] = model.transform(IMAGES[:1])
     codes, place = codes_and_places(model, IMAGES[0])
@@ -50,6 +57,7 @@ def test_rows_are_codes_pooled_over_each_region(coding, levels):
 
 
 def test_rows_have_21_regions_of_1024_words_by_default():
+    IMAGES = images()
     model = SpatialPyramid(n_sampled=1500).fit([smooth_noise(100, 100, i) for i in range(10)])
     rows = model.transform(IMAGES[:2])
     assert rows.shape == (2, 21 * 1024) and rows.dtype == np.float32
@@ -59,6 +67,7 @@ def test_rows_have_21_regions_of_1024_words_by_default():
 
 @pytest.mark.parametrize("coding", ["hard", "llc"])
 def test_any_number_of_threads_gives_the_same_bits_and_images_do_not_see_each_other(coding):
+    IMAGES = images()
     model = fit(coding=coding)
     expected = model.transform(IMAGES)
     for n_jobs in (2, 3):
@@ -73,6 +82,7 @@ def test_the_same_seed_gives_the_same_words_for_any_number_of_threads():
 
 
 def test_descriptors_made_before_count_as_images():
+    IMAGES = images()
     described = DenseSIFT().transform(IMAGES)
     model = SpatialPyramid(n_words=12).fit(described)
     np.testing.assert_array_equal(model.transform(described), model.transform(IMAGES))

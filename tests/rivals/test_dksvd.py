@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -13,30 +15,38 @@ from dbdl.rivals._ksvd import Learning, learn_ksvd
 from dbdl.rivals.dksvd import DKSVDClassifier, split_joint_atoms
 from dbdl.rivals.lcksvd import LCKSVDClassifier
 
-DIGITS, LABELS = load_digits(n_class=4, return_X_y=True)
-X, Y = unit_rows(DIGITS[:160]), LABELS[:160]
-X_NEW, Y_NEW = unit_rows(DIGITS[160:400]), LABELS[160:400]
 SETTINGS = {"n_nonzero": 6, "n_iterations": 5, "penalty": 0.1}
 LEARNING = Learning(n_nonzero=6, n_iterations=5, least_use=0.0, same_atom=0.99)
 
 
+@cache
+def digits():
+    """Rows of four digits and their classes, to learn from and new ones."""
+    rows, labels = load_digits(n_class=4, return_X_y=True)
+    return unit_rows(rows[:160]), labels[:160], unit_rows(rows[160:400]), labels[160:400]
+
+
 def learn_dksvd(label_weight):
+    X, Y = digits()[:2]
     model = DKSVDClassifier(5, label_weight=label_weight, **SETTINGS)
     return model._learn(Lesson(X, Y, 4))
 
 
 def learn_lcksvd(consistency_weight, label_weight, seed=0, variant=2):
+    X, Y = digits()[:2]
     weights = {"consistency_weight": consistency_weight, "label_weight": label_weight}
     model = LCKSVDClassifier(5, variant=variant, **weights, **SETTINGS)
     return model._learn(Lesson(X, Y, 4, seed))
 
 
 def learn_class_atoms(n_atoms_per_class):
+    X, Y = digits()[:2]
     return DKSVDClassifier(n_atoms_per_class)._class_atoms(Lesson(X, Y, 4), LEARNING)
 
 
 def learn_lcksvd_with_all_columns(consistency_weight, label_weight, penalty):
     """The problem as it is written: rows [x, sqrt(v) q, sqrt(k) h], atoms [d, sqrt(v) t, ...]."""
+    X, Y = digits()[:2]
     atoms, class_of_atom = learn_class_atoms(5)
     H = one_hot(Y, 4)
     Q = (Y[:, np.newaxis] == class_of_atom).astype(float)
@@ -80,6 +90,7 @@ def test_scores_do_not_change_when_the_parts_are_scaled_to_unit_atoms():
 
 
 def test_variant_1_scores_by_ridge_on_the_codes_of_the_final_atoms():
+    X, Y = digits()[:2]
     model = learn_lcksvd(0.01, 0.5, variant=1)
     expected = ridge_label_atoms(model.encode(X), Y, 4, 0.1)
     np.testing.assert_array_equal(model.label_atoms, expected)
@@ -88,6 +99,8 @@ def test_variant_1_scores_by_ridge_on_the_codes_of_the_final_atoms():
 
 
 def test_labels_pull_codes_towards_atoms_of_their_class():
+    X, Y = digits()[:2]
+
     def share_of_own_atoms(weight, seed):
         model = learn_lcksvd(weight, weight, seed)
         strength = np.abs(model.encode(X).toarray())
@@ -98,6 +111,7 @@ def test_labels_pull_codes_towards_atoms_of_their_class():
 
 
 def test_class_atoms_belong_to_the_span_of_their_class():
+    X, Y = digits()[:2]
     atoms, class_of_atom = learn_class_atoms(3)
     assert class_of_atom.tolist() == np.repeat(np.arange(4), 3).tolist()
     for c in range(4):
@@ -113,6 +127,8 @@ def test_class_atoms_belong_to_the_span_of_their_class():
     ids=["D-KSVD", "LC-KSVD1"],
 )
 def test_a_class_of_zero_rows_is_learned(model):
+    X, Y = digits()[:2]
+    X_NEW, Y_NEW = digits()[2:]
     rows = np.vstack([X, np.zeros((3, 64))])
     labels = np.r_[Y, [9, 9, 9]]
     model.set_params(calibrate=False, n_iterations=3).fit(rows, labels)

@@ -1,6 +1,7 @@
 """Dictionary pairs: every step is a minimum, and the objective is that of the docstring."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,12 @@ from dbdl.rivals.dpl import (
     update_codes,
 )
 
-X, Y = load_digits(return_X_y=True)
+
+@cache
+def digits():
+    return load_digits(return_X_y=True)
+
+
 SETTINGS = DPLClassifier(n_atoms_per_class=6, tie=0.1, discrimination=0.02, penalty=0.01)
 
 
@@ -98,6 +104,7 @@ def assert_learns(rows, labels, new, new_labels, least):
 
 
 def test_objective_does_not_increase_on_digits():
+    X, Y = digits()
     assert_learns(X[:600], Y[:600], X[600:1200], Y[600:1200], 0.85)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,10 +33,20 @@ def make_problem(n_train=20, n_test=10, n_classes=4):
     return X[train], y[train], X[test], y[test]
 
 
-X, Y, X_NEW, Y_NEW = make_problem()
+@cache
+def learned():
+    """Rows to learn from and their classes; `new` has others."""
+    return make_problem()[:2]
 
 
-def fit(name, rows=X, labels=Y, **settings):
+@cache
+def new():
+    return make_problem()[2:]
+
+
+def fit(name, rows=None, labels=None, **settings):
+    X, Y = learned()
+    rows, labels = X if rows is None else rows, Y if labels is None else labels
     settings = {"random_state": 0, **settings}
     return RIVALS[name](**settings).fit(rows, labels)
 
@@ -51,6 +62,8 @@ def test_scikit_learn_checks(estimator, check):
 @every_method
 def test_digits_are_told_apart(name):
     # the paper's 50 non-zeros are hardly sparse for 64 features
+    X, Y = learned()
+    X_NEW, Y_NEW = new()
     least = 0.6 if name == "DBDL (paper)" else 0.85
     assert METHODS[name]().fit(X, Y).score(X_NEW, Y_NEW) > least
 
@@ -72,6 +85,7 @@ def test_docstring_states_problem_rule_and_source(name):
 
 @every_rival
 def test_probabilities_follow_the_scores_and_sum_to_one(name):
+    X_NEW, _ = new()
     model = fit(name)
     probability = model.predict_proba(X_NEW)
     np.testing.assert_allclose(probability.sum(axis=1), 1)
@@ -89,6 +103,7 @@ def test_without_calibration_there_are_no_probabilities_and_the_error_says_why(n
 
 @every_rival
 def test_same_seed_same_answer_for_any_number_of_threads(name):
+    X_NEW, _ = new()
     expected = fit(name, n_jobs=1).decision_function(X_NEW)
     for n_jobs in (2, 3):
         scores = fit(name, n_jobs=n_jobs).decision_function(X_NEW)
@@ -97,6 +112,7 @@ def test_same_seed_same_answer_for_any_number_of_threads(name):
 
 @every_rival
 def test_a_query_alone_scores_as_in_a_batch(name):
+    X_NEW, _ = new()
     model = fit(name, calibrate=False)
     batch = model.decision_function(X_NEW)
     alone = np.vstack([model.decision_function(x[np.newaxis]) for x in X_NEW])
@@ -105,6 +121,7 @@ def test_a_query_alone_scores_as_in_a_batch(name):
 
 @every_rival
 def test_published_atoms_are_finite_and_of_the_right_shape(name):
+    X, _ = learned()
     model = fit(name, calibrate=False)
     assert model.atoms_.shape == (model.n_atoms_, X.shape[1])
     assert model.components_ is model.atoms_
@@ -122,6 +139,8 @@ def test_size_is_what_was_asked_for(name):
 
 @every_rival
 def test_two_classes_have_one_column_of_scores(name):
+    X, Y = learned()
+    X_NEW, _ = new()
     two = Y < 2
     model = fit(name, X[two], Y[two])
     scores = model.decision_function(X_NEW)
@@ -131,6 +150,8 @@ def test_two_classes_have_one_column_of_scores(name):
 
 @every_rival
 def test_float32_stays_float32_and_agrees(name):
+    X, _ = learned()
+    X_NEW, _ = new()
     model = fit(name, X.astype(np.float32))
     assert model.atoms_.dtype == np.float32
     agreement = model.predict(X_NEW.astype(np.float32)) == fit(name).predict(X_NEW)
@@ -139,6 +160,7 @@ def test_float32_stays_float32_and_agrees(name):
 
 @every_rival
 def test_pickle_and_clone(name):
+    X_NEW, _ = new()
     model = fit(name)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X_NEW), model.decision_function(X_NEW))
@@ -151,6 +173,7 @@ def test_pickle_and_clone(name):
 @every_rival
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_values_that_are_not_finite_are_refused(name, value):
+    X, _ = learned()
     bad = X.copy()
     bad[3, 4] = value
     with pytest.raises(ValueError, match=r"NaN|infinity"):
@@ -161,6 +184,7 @@ def test_values_that_are_not_finite_are_refused(name, value):
 
 @every_rival
 def test_one_class_all_zero_rows_and_wrong_widths_are_refused(name):
+    X, _ = learned()
     with pytest.raises(ValueError, match="at least 2 classes"):
         fit(name, labels=np.zeros(len(X)))
     with pytest.raises(ValueError, match="every row of X is zero"):
@@ -172,6 +196,7 @@ def test_one_class_all_zero_rows_and_wrong_widths_are_refused(name):
 @every_rival
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_unusual_rows_and_labels_are_learned(name):
+    X, Y = learned()
     one_sample = Y.copy()
     one_sample[0] = 7
     zero_rows = np.vstack([X, np.zeros((2, 64))]), np.concatenate([Y, [0, 1]])
@@ -186,6 +211,7 @@ def test_unusual_rows_and_labels_are_learned(name):
 
 @every_rival
 def test_every_class_with_one_sample_is_learned(name):
+    X, Y = learned()
     model = fit(name, X[:4], Y[:4])
     np.testing.assert_array_equal(model.predict(X[:4]), Y[:4])
 
@@ -193,6 +219,8 @@ def test_every_class_with_one_sample_is_learned(name):
 @every_rival
 @pytest.mark.parametrize("exponent", [-300, 300])
 def test_scale_does_not_matter(name, exponent):
+    X, _ = learned()
+    X_NEW, _ = new()
     scale = 2.0**exponent  # a power of two, so that the same rows come out of the scaling
     scaled = fit(name, X * scale, calibrate=False).decision_function(X_NEW * scale)
     np.testing.assert_array_equal(scaled, fit(name, calibrate=False).decision_function(X_NEW))
@@ -200,6 +228,8 @@ def test_scale_does_not_matter(name, exponent):
 
 @every_rival
 def test_layout_and_flags_of_the_arrays_do_not_matter_and_input_is_kept(name):
+    X, _ = learned()
+    X_NEW, _ = new()
     expected = fit(name, calibrate=False).decision_function(X_NEW)
     before, frozen = X.copy(), X.copy()
     frozen.flags.writeable = False

@@ -1,5 +1,7 @@
 """The codebook of locality-constrained coding, and its classifier."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -7,7 +9,10 @@ from sklearn.datasets import load_digits
 
 from dbdl.rivals.llc import LLCClassifier, k_means
 
-X, Y = load_digits(return_X_y=True)
+
+@cache
+def digits():
+    return load_digits(return_X_y=True)
 
 
 def squared_distance(rows, centres):
@@ -15,6 +20,7 @@ def squared_distance(rows, centres):
 
 
 def test_k_means_does_not_increase_its_objective_and_gets_as_far_as_scikit_learn():
+    X, _ = digits()
     rows = X[:300]
     centres, objective = k_means(rows, 20, 100, np.random.default_rng(0))
     assert (np.diff(objective) <= 1e-9 * objective[0]).all()
@@ -32,6 +38,7 @@ def test_k_means_of_copies_and_of_as_many_centres_as_rows_is_the_rows():
 
 @pytest.mark.parametrize("codebook", ["class", "all"])
 def test_codebook_has_the_size_asked_for_and_tells_digits_apart(codebook):
+    X, Y = digits()
     model = LLCClassifier(n_atoms_per_class=8, codebook=codebook, n_nonzero=20, random_state=0)
     model.set_params(calibrate=False).fit(X[:600], Y[:600])
     assert model.n_atoms_ == 80

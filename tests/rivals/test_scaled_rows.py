@@ -1,5 +1,7 @@
 """Rows scaled for the classifiers of scikit-learn."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -15,8 +17,12 @@ import dbdl
 from dbdl.experiments.measure import Part, choose_settings
 from dbdl.rivals._scaled_rows import ScaledRows, ScaledRowsClassifier
 
-X, Y = load_wine(return_X_y=True)
 PLAIN = {n: m for n, m in dbdl.methods().items() if isinstance(m(), ScaledRowsClassifier)}
+
+
+@cache
+def wine():
+    return load_wine(return_X_y=True)
 
 
 @parametrize_with_checks([ScaledRows(), ScaledRows(scaling="unit")])
@@ -27,6 +33,7 @@ def test_scikit_learn_checks_of_the_scaling(estimator, check):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scaling", ["unit", "standard"])
 def test_the_mean_squared_norm_is_one_for_both_scalings_and_the_type_stays(scaling, dtype):
+    X, _ = wine()
     scaled = ScaledRows(scaling=scaling).fit_transform(X.astype(dtype))
     assert scaled.dtype == dtype
     np.testing.assert_allclose(np.mean(np.sum(scaled**2, axis=1)), 1, rtol=1e-4)
@@ -36,6 +43,7 @@ def test_the_mean_squared_norm_is_one_for_both_scalings_and_the_type_stays(scali
     ("scaling", "scaler"), [("unit", Normalizer()), ("standard", StandardScaler())]
 )
 def test_the_nearest_row_is_that_of_a_pipeline_of_scikit_learn(scaling, scaler):
+    X, Y = wine()
     nearest = KNeighborsClassifier(1)
     ours = ScaledRowsClassifier(nearest, scaling=scaling).fit(X[::2], Y[::2])
     theirs = make_pipeline(scaler, nearest).fit(X[::2], Y[::2])
@@ -43,6 +51,7 @@ def test_the_nearest_row_is_that_of_a_pipeline_of_scikit_learn(scaling, scaler):
 
 
 def test_the_scaling_is_learned_from_the_training_rows_alone():
+    X, Y = wine()
     model = ScaledRowsClassifier(RidgeClassifier()).fit(X[:90], Y[:90])
     np.testing.assert_allclose(model.scaled_rows_.scaler_.mean_, X[:90].mean(axis=0))
     alone = [model.decision_function(x[np.newaxis])[0] for x in X[90:95]]
@@ -50,6 +59,7 @@ def test_the_scaling_is_learned_from_the_training_rows_alone():
 
 
 def test_parameters_of_the_classifier_have_their_own_names():
+    X, Y = wine()
     model = ScaledRowsClassifier(LogisticRegression()).set_params(C=7.0, scaling="unit")
     again = clone(model)
     for found in (model, again):
@@ -63,6 +73,7 @@ def test_parameters_of_the_classifier_have_their_own_names():
 
 
 def test_a_search_tries_scalings_and_settings_together():
+    X, Y = wine()
     grid = {"scaling": ["unit", "standard"], "n_neighbors": [1, 5]}
     search = GridSearchCV(ScaledRowsClassifier(KNeighborsClassifier()), grid).fit(X, Y)
     assert len(search.cv_results_["params"]) == 4
@@ -70,6 +81,7 @@ def test_a_search_tries_scalings_and_settings_together():
 
 
 def test_verbs_are_those_of_the_classifier():
+    X, Y = wine()
     ridge, logistic = (ScaledRowsClassifier(c) for c in (RidgeClassifier(), LogisticRegression()))
     assert not hasattr(ridge, "predict_proba") and hasattr(ridge, "decision_function")
     probability = logistic.fit(X, Y).predict_proba(X)
@@ -78,6 +90,7 @@ def test_verbs_are_those_of_the_classifier():
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_plain_method_may_choose_its_scaling_and_chooses_well_on_measurements(name):
+    X, Y = wine()
     grid = dict(PLAIN[name].grid)
     assert set(grid.pop("scaling")) == {"unit", "standard"}
     given = {key: values[len(values) // 2] for key, values in grid.items()}

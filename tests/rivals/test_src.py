@@ -1,5 +1,7 @@
 """Sparse representation classification: residuals by their definition, and both coders."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.sparse import random as random_sparse
@@ -8,7 +10,10 @@ from sklearn.datasets import load_digits
 from dbdl.coding.omp import gram_matrix
 from dbdl.rivals.src import SRCClassifier, sparse_class_residuals
 
-X, Y = load_digits(return_X_y=True)
+
+@cache
+def digits():
+    return load_digits(return_X_y=True)
 
 
 def slow_residuals(rows, codes, atoms, class_of_atom, n_classes):
@@ -32,6 +37,7 @@ def test_class_residuals_are_those_of_the_definition(dtype, n_threads):
 
 
 def test_lasso_codes_leave_the_tolerance_and_a_training_row_its_own_class():
+    X, Y = digits()
     model = SRCClassifier(tolerance=0.1, calibrate=False).fit(X[:300], Y[:300])
     rows = model.atoms_[:20]
     codes = model.model_.code(rows)
@@ -42,6 +48,7 @@ def test_lasso_codes_leave_the_tolerance_and_a_training_row_its_own_class():
 
 
 def test_omp_codes_have_the_non_zeros_asked_for():
+    X, Y = digits()
     model = SRCClassifier(coder="omp", n_nonzero=7, calibrate=False).fit(X[:300], Y[:300])
     codes = model.model_.code(X[300:400])
     assert (np.diff(codes.indptr) == 7).all()
@@ -49,6 +56,7 @@ def test_omp_codes_have_the_non_zeros_asked_for():
 
 
 def test_a_tolerance_out_of_reach_gives_the_least_residual_and_still_classifies():
+    X, Y = digits()
     model = SRCClassifier(tolerance=1e-6, calibrate=False).fit(X[:30], Y[:30])
     rows = X[300:320] / np.linalg.norm(X[300:320], axis=1, keepdims=True)
     residual = np.linalg.norm(rows - model.model_.code(rows) @ model.atoms_, axis=1)

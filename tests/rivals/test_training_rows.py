@@ -1,5 +1,7 @@
 """Training rows as atoms: the rows that are drawn, and scores by their definition."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -8,8 +10,19 @@ from dbdl.coding import Orthogonal, omp
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.rivals.training_rows import Draw, RandomRowsClassifier, TrainingRowsClassifier
 
-X, Y = load_digits(return_X_y=True)
-X_TRAIN, Y_TRAIN, X_TEST, Y_TEST = X[:400], Y[:400], X[400:800], Y[400:800]
+
+@cache
+def digits():
+    return load_digits(return_X_y=True)
+
+
+def rows_to_learn():
+    """Rows to learn from, and their classes."""
+    return [part[:400] for part in digits()]
+
+
+def new_rows():
+    return [part[400:800] for part in digits()]
 
 
 def unit(rows):
@@ -17,6 +30,8 @@ def unit(rows):
 
 
 def test_scores_of_all_rows_are_sums_of_coefficients_per_class():
+    X_TRAIN, Y_TRAIN = rows_to_learn()
+    X_TEST, Y_TEST = new_rows()
     model = TrainingRowsClassifier(n_nonzero=5, calibrate=False).fit(X_TRAIN, Y_TRAIN)
     codes = omp(unit(X_TEST), unit(X_TRAIN), 5).toarray()
     expected = np.array([codes[:, np.equal(Y_TRAIN, c)].sum(axis=1) for c in range(10)]).T
@@ -25,6 +40,8 @@ def test_scores_of_all_rows_are_sums_of_coefficients_per_class():
 
 
 def test_scores_of_random_rows_are_those_of_ridge_on_their_codes():
+    X_TRAIN, Y_TRAIN = rows_to_learn()
+    X_TEST, _ = new_rows()
     model = RandomRowsClassifier(
         n_atoms_per_class=8, n_nonzero=5, coder="forward", calibrate=False, random_state=0
     ).fit(X_TRAIN, Y_TRAIN)
@@ -36,6 +53,8 @@ def test_scores_of_random_rows_are_those_of_ridge_on_their_codes():
 
 
 def test_bagged_scores_are_the_mean_over_members_and_more_accurate_than_one():
+    X_TRAIN, Y_TRAIN = rows_to_learn()
+    X_TEST, Y_TEST = new_rows()
     settings = {"n_atoms_per_class": 5, "n_nonzero": 5, "calibrate": False, "coder": "forward"}
     bag = RandomRowsClassifier(n_members=6, random_state=0, **settings).fit(X_TRAIN, Y_TRAIN)
     assert len({tuple(rows) for rows in bag.model_.members}) == 6
@@ -68,6 +87,7 @@ def test_draws_with_replacement_hold_the_part_of_the_rows_that_dbdl_starts_with(
 
 
 def test_number_of_non_zeros_is_chosen_on_held_out_rows():
+    X_TRAIN, Y_TRAIN = rows_to_learn()
     model = RandomRowsClassifier(n_atoms_per_class=10, calibrate=False, random_state=0)
     model.fit(X_TRAIN, Y_TRAIN)
     held_out = model.model_.held_out

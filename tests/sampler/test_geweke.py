@@ -45,9 +45,17 @@ def dependent_atoms():
     return JointPrior(precision, precision @ mean)
 
 
-# Proper priors whose logarithms have moments; both shapes of the Beta prior near 1.
-PRIORS = {
-    atoms: Priors(
+@cache
+def priors(name):
+    """Proper priors whose logarithms have moments; both shapes of the Beta prior near 1."""
+    if name.startswith("from a batch"):
+        return priors_from_a_batch(noise_per_class=name.endswith("noise per class"))
+    atoms = {
+        "independent": lambda: IsotropicPrior(1.0),
+        "dependent": dependent_atoms,
+        "by feature": lambda: DiagonalPrior(np.array([0.5, 1.0, 3.0]), np.array([0.5, 0.0, -1.0])),
+    }
+    return Priors(
         usage_a=3.0,
         usage_b=3.0,
         n_atoms=N_ATOMS,
@@ -55,46 +63,34 @@ PRIORS = {
         strength_rate=5.0,
         noise_shape=5.0,
         noise_rate=5.0,
-        atoms=prior,
+        atoms=atoms[name](),
     )
-    for atoms, prior in (
-        ("independent", IsotropicPrior(1.0)),
-        ("dependent", dependent_atoms()),
-        ("by feature", DiagonalPrior(np.array([0.5, 1.0, 3.0]), np.array([0.5, 0.0, -1.0]))),
-    )
-}
 
 
-def prior_from_a_batch(noise_per_class):
+def priors_from_a_batch(noise_per_class):
     """The posterior after a batch of rows: what partial_fit starts from."""
     rng, backend = np.random.default_rng(7), NumbaBackend()
     options = Options("collapsed", noise_per_class=noise_per_class)
     class_of_row = np.array([0, 0, 1, 0])
     start = draw_from_prior(
-        rng, class_of_row, N_FEATURES, PRIORS["dependent"], noise_per_class=noise_per_class
+        rng, class_of_row, N_FEATURES, priors("dependent"), noise_per_class=noise_per_class
     )
     data = backend.place(start.X, class_of_row)
     state = State(start.parameters, Codes.from_dense(start.codes), 0)
     for _ in range(5):
-        state, _ = gibbs.step(make_key(7), state, data, PRIORS["dependent"], options, backend)
-    return absorb(PRIORS["dependent"], state, data, backend)
-
-
-PRIORS |= {
-    "from a batch": prior_from_a_batch(noise_per_class=False),
-    "from a batch, noise per class": prior_from_a_batch(noise_per_class=True),
-}
+        state, _ = gibbs.step(make_key(7), state, data, priors("dependent"), options, backend)
+    return absorb(priors("dependent"), state, data, backend)
 
 
 @cache
 def independent_draws(atoms, noise_per_class):
-    return draw_from_the_prior(PRIORS[atoms], noise_per_class, N_DRAWS, seed=0)
+    return draw_from_the_prior(priors(atoms), noise_per_class, N_DRAWS, seed=0)
 
 
 def scores(options, backend, *, atoms="independent", seed, n_steps):
     return z_scores(
         independent_draws(atoms, options.noise_per_class),
-        draw_by_steps(Sampler(PRIORS[atoms], options, backend), n_steps, seed),
+        draw_by_steps(Sampler(priors(atoms), options, backend), n_steps, seed),
     )
 
 
@@ -228,8 +224,8 @@ def test_an_error_in_a_backend_would_show():
 )
 def test_a_wrong_sum_of_the_batch_that_the_prior_came_from_would_show(field, factor):
     name, options = "from a batch", Options("collapsed")
-    seen = PRIORS[name].seen
-    wrong = replace(PRIORS[name], seen=replace(seen, **{field: factor * getattr(seen, field)}))
+    seen = priors(name).seen
+    wrong = replace(priors(name), seen=replace(seen, **{field: factor * getattr(seen, field)}))
     sampler = Sampler(wrong, options, NumbaBackend())
     found = z_scores(independent_draws(name, False), draw_by_steps(sampler, 1_000, seed=6))
     assert largest(found)[0] > SMALLEST_BY_ERROR
