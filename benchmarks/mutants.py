@@ -360,7 +360,7 @@ MUTANTS = (
     mutant(
         "rivals-calibrated-on-seen-rows",
         "rivals/_base.py",
-        "learn(lesson.of_rows(fold.learn))",
+        "learn(lesson.of_rows(folds[0].learn))",
         "learn(lesson)",
         "rivals/test_base.py",
     ),
@@ -381,8 +381,8 @@ MUTANTS = (
     mutant(
         "sacrc-takes-the-sparse-code-away",
         "rivals/sacrc.py",
-        "codes += pursuit",
-        "codes -= pursuit",
+        "codes += sparse",
+        "codes -= sparse",
         "rivals/test_sacrc.py",
     ),
     mutant(

@@ -22,7 +22,7 @@ from dbdl.model.settings import ModelSettings
 from dbdl.model.state import Codes
 from dbdl.model.trust import Atoms, Count, RecordError, Scope, check, reals, whole
 from dbdl.persistence import TRUSTED_ROOMS
-from dbdl.rivals._scaled_rows import ScaledRows, ScaledRowsClassifier
+from dbdl.rivals._scaled_rows import ScaledRowsClassifier
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,5 @@ def test_every_estimator_of_a_model_file_is_checked_as_it_is_loaded():
         DenseSIFT,  # nothing is learned
         ModelSettings,  # checked by the estimators that have them
         ChainSettings,  # in no file
-        ScaledRows,  # only scikit-learn sees its rows, none of our kernels
-        ScaledRowsClassifier,
+        ScaledRowsClassifier,  # only scikit-learn sees its rows, none of our kernels
     }

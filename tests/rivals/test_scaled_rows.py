@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dbdl
 from dbdl.experiments.measure import Part, choose_settings
-from dbdl.rivals._scaled_rows import ScaledRows, ScaledRowsClassifier
+from dbdl.rivals._scaled_rows import ScaledRowsClassifier
 
 PLAIN = {n: m for n, m in dbdl.methods().items() if isinstance(m(), ScaledRowsClassifier)}
 
@@ -25,16 +25,19 @@ def wine():
     return load_wine(return_X_y=True)
 
 
-@parametrize_with_checks([ScaledRows(), ScaledRows(scaling="unit")])
-def test_scikit_learn_checks_of_the_scaling(estimator, check):
+@parametrize_with_checks(
+    [ScaledRowsClassifier(RidgeClassifier(), scaling=scaling) for scaling in ("unit", "standard")]
+)
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scaling", ["unit", "standard"])
 def test_the_mean_squared_norm_is_one_for_both_scalings_and_the_type_stays(scaling, dtype):
-    X, _ = wine()
-    scaled = ScaledRows(scaling=scaling).fit_transform(X.astype(dtype))
+    X, Y = wine()
+    model = ScaledRowsClassifier(KNeighborsClassifier(), scaling=scaling).fit(X.astype(dtype), Y)
+    scaled = model.classifier_._fit_X
     assert scaled.dtype == dtype
     np.testing.assert_allclose(np.mean(np.sum(scaled**2, axis=1)), 1, rtol=1e-4)
 
@@ -53,7 +56,7 @@ def test_the_nearest_row_is_that_of_a_pipeline_of_scikit_learn(scaling, scaler):
 def test_the_scaling_is_learned_from_the_training_rows_alone():
     X, Y = wine()
     model = ScaledRowsClassifier(RidgeClassifier()).fit(X[:90], Y[:90])
-    np.testing.assert_allclose(model.scaled_rows_.scaler_.mean_, X[:90].mean(axis=0))
+    np.testing.assert_allclose(model.scaler_.mean_, X[:90].mean(axis=0))
     alone = [model.decision_function(x[np.newaxis])[0] for x in X[90:95]]
     np.testing.assert_allclose(alone, model.decision_function(X[90:])[:5])
 

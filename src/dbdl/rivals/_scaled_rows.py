@@ -2,76 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dbdl._parameters import Declared
 from dbdl.estimators._rows import unit_rows
 
 Scaling = Literal["unit", "standard"]
-
-
-class ScaledRows(Declared, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale rows to unit norm, or each feature to mean zero and equal variance.
-
-    Unit norm suits rows whose direction matters, such as images; standard scaling suits tables of
-    measurements in different units. Standardised rows are divided by the root of the number of
-    features, so that their mean squared norm is one as well: penalties and widths of kernels mean
-    the same for both.
-
-    Parameters
-    ----------
-    scaling : {"unit", "standard"}, default="standard"
-
-    Attributes
-    ----------
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-    scaler_ : StandardScaler
-        Set with ``scaling="standard"``.
-
-    Examples
-    --------
-    >>> from dbdl.rivals._scaled_rows import ScaledRows
-    >>> ScaledRows(scaling="unit").fit_transform([[3.0, 4.0], [0.0, 2.0]])
-    array([[0.6, 0.8],
-           [0. , 1. ]])
-    """
-
-    scaling: Scaling = "standard"
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn means and variances of features, where they are needed."""
-        rows = self._validated(X, reset=True)
-        if self.scaling == "standard":
-            self.scaler_ = StandardScaler().fit(rows)
-        return self
-
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the scaled rows, (n_samples, n_features)."""
-        check_is_fitted(self, "n_features_in_")
-        rows = self._validated(X, reset=False)
-        if self.scaling == "unit":
-            return unit_rows(rows)
-        scaled: NDArray[Any] = self.scaler_.transform(rows)
-        return scaled / scaled.dtype.type(np.sqrt(rows.shape[1]))
-
-    def _validated(self, X: ArrayLike, reset: bool) -> NDArray[Any]:
-        return validate_data(self, X, dtype=(np.float64, np.float32), reset=reset)
 
 
 def _can(verb: str) -> Any:
@@ -79,7 +21,12 @@ def _can(verb: str) -> Any:
 
 
 class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that sees its rows through `ScaledRows`.
+    """A classifier that sees rows of unit norm, or features of mean zero and equal variance.
+
+    Unit norm suits rows whose direction matters, such as images; standard scaling suits tables of
+    measurements in different units. Standardised rows are divided by the root of the number of
+    features, so that their mean squared norm is one as well: penalties and widths of kernels mean
+    the same for both.
 
     Its parameters are those of the classifier, under their own names, and ``scaling``: a search may
     try them together.
@@ -89,7 +36,6 @@ class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
     classifier : estimator
         Of scikit-learn.
     scaling : {"unit", "standard"}, default="standard"
-        As for `ScaledRows`.
 
     Attributes
     ----------
@@ -97,7 +43,9 @@ class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
     classifier_ : estimator
         The fitted one.
     n_features_in_ : int
-    scaled_rows_ : ScaledRows
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+    scaler_ : StandardScaler
+        Set with ``scaling="standard"``.
 
     Examples
     --------
@@ -123,20 +71,32 @@ class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
         """Set parameters of its own or of the classifier, by their names."""
         for name in {"classifier", "scaling"} & set(params):
             setattr(self, name, params.pop(name))
-        self.classifier.set_params(**params)
+        if params:
+            self.classifier.set_params(**params)
         return self
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the scaling from rows (n_samples, n_features), and the classifier after it."""
-        self.scaled_rows_ = ScaledRows(scaling=self.scaling).fit(X)
-        self.n_features_in_ = self.scaled_rows_.n_features_in_
-        self.classifier_ = clone(self.classifier).fit(self.scaled_rows_.transform(X), y)
+        if self.scaling not in get_args(Scaling):
+            raise ValueError(f"scaling={self.scaling!r}: expected 'unit' or 'standard'")
+        rows = self._validated(X, reset=True)
+        if self.scaling == "standard":
+            self.scaler_ = StandardScaler().fit(rows)
+        self.classifier_ = clone(self.classifier).fit(self._scaled(rows), y)
         self.classes_ = self.classifier_.classes_
         return self
 
+    def _validated(self, X: ArrayLike, reset: bool) -> NDArray[Any]:
+        return validate_data(self, X, dtype=(np.float64, np.float32), reset=reset)
+
+    def _scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
+        if self.scaling == "unit":
+            return unit_rows(rows)
+        return self.scaler_.transform(rows) / rows.dtype.type(np.sqrt(rows.shape[1]))
+
     def _ask(self, verb: str, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self, "classifier_")
-        return getattr(self.classifier_, verb)(self.scaled_rows_.transform(X))
+        return getattr(self.classifier_, verb)(self._scaled(self._validated(X, reset=False)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class of each row, (n_samples,)."""
