@@ -7,8 +7,7 @@ import pytest
 from scipy.sparse import random as random_sparse
 from sklearn.datasets import load_digits
 
-from dbdl.coding.omp import gram_matrix
-from dbdl.rivals.src import SRCClassifier, sparse_class_residuals
+from dbdl.rivals.src import SRCClassifier, SRCModel
 
 
 @cache
@@ -30,8 +29,8 @@ def test_class_residuals_are_those_of_the_definition(dtype, n_threads):
     atoms = rng.standard_normal((50, 30)).astype(dtype)
     class_of_atom = rng.integers(0, 7, 50)
     codes = random_sparse(70, 50, 0.2, format="csr", random_state=0, dtype=np.float64).astype(dtype)
-    gram = gram_matrix(atoms)
-    residuals = sparse_class_residuals(rows, codes, atoms, gram, class_of_atom, 8, n_threads)
+    model = SRCModel(atoms, class_of_atom, 8, coder="omp", tolerance=0.0, n_nonzero=1)
+    residuals = model.residuals(rows, codes, n_threads)
     expected = slow_residuals(rows, codes.toarray(), atoms, class_of_atom, 8)
     np.testing.assert_allclose(residuals, expected, rtol=1e-12 if dtype == np.float64 else 1e-5)
 

@@ -32,7 +32,7 @@ def quadratic_of_codes(
 ) -> NDArray[np.float64]:
     """Matrix of the squares in a code but for the penalty, (n_samples, n_samples).
 
-    What a class leaves of the reconstruction comes from the rows of all other classes. So a pair
+    A class leaves that part of the reconstruction which comes from all other classes. So a pair
     of rows takes part once for each class that neither of them belongs to: K - 1 classes where
     both are of one class, K - 2 where they are not.
     """

@@ -17,7 +17,7 @@ from dbdl.coding.lasso import SharedFactor, lasso
 from dbdl.coding.omp import ROWS, gram_matrix
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, NotNegative
-from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
+from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._ksvd import code_rows
 
 SparseCoder = Literal["lasso", "omp"]
@@ -50,38 +50,26 @@ class SRCModel(RowsModel):
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the norm of what the class's part of the code leaves of the row."""
-        codes, classes = self.code(X, n_threads), self.class_of_atom
-        return -sparse_class_residuals(
-            X, codes, self.atoms, self.gram, classes, self.n_classes, n_threads
-        )
+        return -self.residuals(X, self.code(X, n_threads), n_threads)
 
+    def residuals(self, X: Floats, codes: csr_matrix, n_threads: int = 1) -> Scores:
+        """Norms (n_samples, n_classes) of ``x - code_c @ atoms_c`` for every row and class c.
 
-def sparse_class_residuals(
-    X: Floats,
-    codes: csr_matrix,
-    atoms: Floats,
-    gram: Floats,
-    class_of_atom: Classes,
-    n_classes: int,
-    n_threads: int = 1,
-) -> Scores:
-    """Norms (n_samples, n_classes) of ``x - code_c @ atoms_c`` for every row and class c.
+        In Gram space, ``|x|^2 - 2 code_c . (atoms_c @ x) + code_c gram_cc code_c``: only the
+        non-zeros of a code cost anything, whatever the number of classes. Sums in float64.
+        """
+        squares, gram = np.empty((len(X), self.n_classes)), self.gram
 
-    In Gram space, ``|x|^2 - 2 code_c . (atoms_c @ x) + code_c gram_cc code_c``: only the non-zeros
-    of a code cost anything, whatever the number of classes. Sums in float64.
-    """
-    squares = np.empty((len(X), n_classes))
+        def fill(rows: slice) -> None:
+            part = codes[rows]
+            squares[rows] = row_squares(X[rows])[:, np.newaxis]
+            _add_residuals(
+                row_products(X[rows], self.atoms), gram, part.data, part.indices, part.indptr,
+                self.class_of_atom, squares[rows],
+            )  # fmt: skip
 
-    def fill(rows: slice) -> None:
-        part = codes[rows]
-        squares[rows] = row_squares(X[rows])[:, np.newaxis]
-        _add_residuals(
-            row_products(X[rows], atoms), gram, part.data, part.indices, part.indptr,
-            class_of_atom, squares[rows],
-        )  # fmt: skip
-
-    run_blocks(fill, block_slices(len(X), ROWS), n_threads)
-    return np.sqrt(squares)
+        run_blocks(fill, block_slices(len(X), ROWS), n_threads)
+        return np.sqrt(squares)
 
 
 @kernel(REORDERED, allocates=True)

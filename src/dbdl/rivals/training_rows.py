@@ -126,7 +126,7 @@ class Draw:
         return np.unique(np.concatenate(chosen))
 
     def for_a_part(self, share: float) -> Draw:
-        """Draw from a part of the rows that leaves members in proportion."""
+        """Return the draw for a part of the rows: its members are smaller in proportion."""
         return Draw(max(round(self.n_atoms_per_class * share), 1), self.ratio)
 
 
