@@ -197,6 +197,10 @@ class RivalClassifier(RowParameters, ScoreClassifier):
 
     Parameters
     ----------
+    n_atoms_per_class : int, default=15
+        Atoms of each class; a class with fewer rows has as many as rows.
+    n_iterations : int, default=15
+        Rounds of updating atoms and codes.
     calibrate : bool, default=True
         Fit a temperature for `predict_proba` on held-out rows, by a second fit.
     random_state : int, RandomState instance or None, default=None

@@ -36,10 +36,6 @@ class ClassAtomsClassifier(RivalClassifier):
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        Atoms that start from each class; a class with fewer rows gets as many as it has rows.
-    n_iterations : int, default=15
-        Rounds of updating atoms and codes.
     penalty : float, default=0.005
         Weight of the l1 norm of the codes, for rows of unit norm.
     start : {"rows", "pca"}, default="rows"

@@ -124,16 +124,12 @@ class DPLClassifier(RivalClassifier):
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        Atoms of each class; a class with fewer rows has as many as rows.
     tie : float, default=0.05
         :math:`\tau`, how closely the codes follow the projection.
     discrimination : float, default=0.003
         :math:`\lambda`, weight of the codes that a class gives to rows of others.
     penalty : float, default=0.0001
         :math:`\gamma`, of the projection's size.
-    n_iterations : int, default=20
-        Rounds of updating codes, projection and atoms.
 
     Attributes
     ----------

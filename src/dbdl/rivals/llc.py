@@ -120,8 +120,6 @@ class LLCClassifier(RivalClassifier):
 
     Parameters
     ----------
-    n_atoms_per_class : int, default=15
-        Centres of each class. A class with fewer rows has as many as rows.
     codebook : {"class", "all"}, default="class"
         Centres of each class, or as many in all from all rows together.
     n_nonzero : int, default=70
