@@ -606,7 +606,8 @@ def files(draw):
 
 
 GENERATORS = (fits(), fits(), fits(), queries(), queries(), codings(), codings(), batches(),
-              decodings(), scores_of_labels(), refusals(), images(), displays(), files())  # fmt: skip
+              decodings(), scores_of_labels(), refusals(), images(), displays(),
+              files())  # fmt: skip
 calls = st.one_of(*GENERATORS)
 
 # -------------------------------------------------------------------------------- the judge

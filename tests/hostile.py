@@ -2,9 +2,9 @@
 
     python tests/hostile.py NAME [--most N] [--seed S]
 
-NAME is a method, or one of dictionary, stream, warm, views, own, refusals and checkpoint. One value at a time
-is changed in a saved model or checkpoint, whose checksum is made to match. The file is read and
-used in a separate process, because a kernel that trusts such a value can crash.
+NAME is a method, or one of dictionary, stream, warm, views, own, refusals and checkpoint. One value
+at a time is changed in a saved model or checkpoint, whose checksum is made to match. The file is
+read and used in a separate process, because a kernel that trusts such a value can crash.
 """
 
 from __future__ import annotations

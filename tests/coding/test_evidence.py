@@ -36,7 +36,9 @@ def test_the_density_is_that_of_the_definition_for_the_best_class():
     codes = rng.standard_normal((40, N_ATOMS)) * (rng.random((40, N_ATOMS)) < 0.4)
     codes[0] = 0.0
     found = log_evidence(X, csr_matrix(codes), atoms, probability, unit=False)
-    expected = [by_definition(x, c != 0, atoms, probability).max() for x, c in zip(X, codes, strict=True)]
+    expected = [
+        by_definition(x, c != 0, atoms, probability).max() for x, c in zip(X, codes, strict=True)
+    ]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 

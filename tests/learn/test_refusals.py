@@ -98,7 +98,12 @@ def test_extreme_error_rates_have_a_threshold(max_error):
 
 @pytest.mark.parametrize(
     ("true", "top", "words"),
-    [([0.5], [1.5], "above 1"), ([0.9], [0.5], "above top"), ([], [], "empty"), ([-1], [1], "below 0")],
+    [
+        ([0.5], [1.5], "above 1"),
+        ([0.9], [0.5], "above top"),
+        ([], [], "empty"),
+        ([-1], [1], "below 0"),
+    ],
 )
 def test_probabilities_that_cannot_be_are_refused_from_a_file(true, top, words):
     bad = rows_of(np.array(true, dtype=float), np.array(top, dtype=float), np.ones(len(true)))
