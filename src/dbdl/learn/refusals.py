@@ -21,7 +21,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from dbdl.model.record import Record
 from dbdl.model.trust import Array, reals
@@ -87,6 +87,6 @@ class UnseenRows(Record):
             threshold = float(descending[n_accepted])
             accepted = self.top_probability > threshold
             n_errors = int((accepted & ~self.correct).sum())
-            if binom.cdf(n_errors, int(accepted.sum()), max_error) <= level:
+            if bdtr(n_errors, int(accepted.sum()), max_error) <= level:
                 return threshold
         return np.inf
