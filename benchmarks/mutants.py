@@ -571,6 +571,35 @@ MUTANTS = (
         "if False:",
         "sampler/test_checkpoint.py",
     ),
+    # Refusals and densities.
+    mutant(
+        "coverage-without-the-new-row",
+        "learn/refusals.py",
+        "math.ceil(coverage * (n_rows + 1) - 1e-9)",
+        "math.ceil(coverage * n_rows - 1e-9)",
+        "learn/test_refusals.py",
+    ),
+    mutant(
+        "threshold-tested-as-the-only-one",
+        "learn/refusals.py",
+        "level = (1 - confidence) / n_tests",
+        "level = 1 - confidence",
+        "learn/test_refusals.py",
+    ),
+    mutant(
+        "refusals-of-an-earlier-model",
+        "estimators/_rows.py",
+        'self.__dict__.pop("refusals_", None)',
+        "pass",
+        "estimators/test_refusals_and_densities.py",
+    ),
+    mutant(
+        "density-without-unused-atoms",
+        "coding/evidence.py",
+        "(none_used + logit[used].sum(axis=1))",
+        "logit[used].sum(axis=1)",
+        "coding/test_evidence.py",
+    ),
 )
 
 

@@ -349,7 +349,7 @@ def fitted(name, dtype):
     return OURS[name](random_state=0).fit(X, y)
 
 
-METHODS = ("predict", "predict_proba", "decision_function", "transform", "score")
+METHODS = ("predict", "predict_proba", "decision_function", "transform", "score_samples")
 
 
 @st.composite
@@ -362,7 +362,7 @@ def queries(draw):
 
     def act():
         model = fitted(name, dtype)
-        answers = [getattr(model, method)(X.value) for method in METHODS[:4]
+        answers = [getattr(model, method)(X.value) for method in METHODS
                    if hasattr(model, method)]  # fmt: skip
         shape = np.shape(X.value)
         expect(shape[1] == 6, "rows of another width were taken")
@@ -370,9 +370,35 @@ def queries(draw):
             check_scores(model, X.value, shape[0])
         if hasattr(model, "transform"):
             check_dictionary(model, X.value)
+        if hasattr(model, "score_samples"):
+            density = answers[-1]
+            expect(density.shape == shape[:1] and np.isfinite(density).all(), "density", density)
         return answers
 
     return Call(f"{name}, queries", f"{X} {dtype}", act, (X,))
+
+
+@st.composite
+def refusals(draw):
+    """fit_refusals with odd labels, and refuse and predict_set with odd requests."""
+    name = draw(st.sampled_from(["DBDL", *OURS]))
+    n = draw(st.sampled_from(N_ROWS))
+    y = draw(st.one_of(labels(n), st.just(Odd(np.arange(n) % 3, "plain labels"))))
+    share = draw(st.sampled_from([0.9, 0.05, 0.5, 5e-324, 1 - 1e-16, 0, 1, 2, -1, np.nan, None,
+                                  "x", True, [0.5]]))  # fmt: skip
+    kind = draw(st.sampled_from(["max_error", "min_probability", "confidence"]))
+
+    def act():
+        model = copy.copy(fitted(name, "float64"))
+        X = np.random.default_rng(1).normal(size=(n, 6))
+        model.fit_refusals(X, y.value)
+        sets = model.predict_set(X, coverage=share)
+        expect(sets.shape == (n, len(model.classes_)) and sets.dtype == bool, "sets", sets.shape)
+        asked = {kind: share} if kind != "confidence" else {"max_error": 0.3, kind: share}
+        refused = model.refuse(X, **asked)
+        expect(refused.shape == (n,) and refused.dtype == bool, "mask of shape", refused.shape)
+
+    return Call(f"{name}, refusals", f"{y} {kind}={share!r}", act, (Odd(y.value, y.words),))
 
 
 @st.composite
@@ -580,7 +606,8 @@ def files(draw):
 
 
 GENERATORS = (fits(), fits(), fits(), queries(), queries(), codings(), codings(), batches(),
-              decodings(), scores_of_labels(), images(), displays(), files())  # fmt: skip
+              decodings(), scores_of_labels(), refusals(), images(), displays(),
+              files())  # fmt: skip
 calls = st.one_of(*GENERATORS)
 
 # -------------------------------------------------------------------------------- the judge
@@ -607,7 +634,7 @@ NAMES = re.compile(
     r"\b(X|y|atoms|gram|codes|classes|images?|estimator|n_jobs|n_threads|path|file|folder|" +
     "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVDDictionary().get_params(),
               "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side",
-              "n_components",
+              "n_components", "coverage", "max_error", "min_probability", "confidence",
               *(p for method in OURS.values() for p in method().get_params())}) + r")\b"
 )  # fmt: skip
 #: Where errors may come from: our code, and scikit-learn's checks.

@@ -2,9 +2,9 @@
 
     python tests/hostile.py NAME [--most N] [--seed S]
 
-NAME is a method, or one of dictionary, stream, warm, views, own and checkpoint. One value at a time
-is changed in a saved model or checkpoint, whose checksum is made to match. The file is read and
-used in a separate process, because a kernel that trusts such a value can crash.
+NAME is a method, or one of dictionary, stream, warm, views, own, refusals and checkpoint. One value
+at a time is changed in a saved model or checkpoint, whose checksum is made to match. The file is
+read and used in a separate process, because a kernel that trusts such a value can crash.
 """
 
 from __future__ import annotations
@@ -35,6 +35,12 @@ def rows():
     """Rows and labels to learn from, and new rows."""
     X, y = load_digits(n_class=3, return_X_y=True)
     return X[:60], y[:60], X[60:80]
+
+
+def unseen_rows():
+    """Rows for refusals, and their labels."""
+    X, y = load_digits(n_class=3, return_X_y=True)
+    return X[80:200], y[80:200]
 
 
 def quick(method, **settings):
@@ -143,6 +149,8 @@ def fitted_models(name):
     if name == "own":
         model = quick(dbdl.DBDLClassifier, n_initial_atoms=20, views=["plain", PCA(20)])
         return model.partial_fit(X[:40], y[:40])
+    if name == "refusals":
+        return quick(dbdl.methods()["CRC"]).fit(X, y).fit_refusals(*unseen_rows())
     if name == "warm":
         return quick(dbdl.DBDLClassifier, n_initial_atoms=20, warm_start=True).fit(X, y)
     return quick(dbdl.methods()[name]).fit(X, y)
@@ -156,9 +164,12 @@ def attributes(model):
 def use(model):
     """Whatever a model can do."""
     X, y, X_new = rows()
-    for verb in ("predict", "decision_function", "predict_proba", "transform"):
+    for verb in ("predict", "decision_function", "predict_proba", "transform", "score_samples"):
         if hasattr(model, verb):
             getattr(model, verb)(X_new)
+    if hasattr(model, "refusals_"):
+        assert model.predict_set(X_new).shape == (len(X_new), len(model.classes_))
+        assert model.refuse(X_new, max_error=0.1).shape == (len(X_new),)
     if hasattr(model, "chains_"):
         assert np.isfinite(model.atoms_).all()
         model.inverse_transform(model.transform(X_new))

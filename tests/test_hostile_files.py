@@ -21,6 +21,7 @@ from sklearn.decomposition import PCA
 import dbdl
 from dbdl.coding import Forward, LassoPath, Orthogonal
 from dbdl.learn.members import Member
+from dbdl.learn.refusals import UnseenRows
 from dbdl.learn.sizes import SizeCurve
 from dbdl.persistence import ModelFileError, load, read_columns, read_versions, save
 from dbdl.rivals.ksvd import KSVDDictionary, KSVDModel
@@ -199,6 +200,20 @@ def test_a_curve_of_sizes_is_checked(model, tmp_path, monkeypatch):
         with pytest.raises(ModelFileError, match=f"size_curve_.*{words}"):
             load(path)
     assert load(save_changed(model, model, "size_curve_", curve, path, monkeypatch))
+
+
+def test_rows_that_refusals_were_measured_on_are_checked(model, tmp_path, monkeypatch):
+    half, right = np.full(3, 0.5), np.ones(3, dtype=bool)
+    for bad, words in (
+        (UnseenRows(half, half[:2], right), "top_probability has shape"),
+        (UnseenRows(half, 3 * half, right), "top_probability has entries above 1"),
+        (UnseenRows(half, half, right.astype(int)), "correct has dtype int64"),
+        (UnseenRows(half[:0], half[:0], right[:0]), "true_probability is empty"),
+        (None, "is of type NoneType"),
+    ):
+        path = save_changed(model, model, "refusals_", bad, tmp_path / "m.skops", monkeypatch)
+        with pytest.raises(ModelFileError, match=f"refusals_.*{words}"):
+            load(path)
 
 
 def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
@@ -657,7 +672,7 @@ def tamper(name, most):
     return {end: int(n) for end, n in (word.split("=") for word in words)}
 
 
-KINDS = ["DBDL 1 chain", "views", "checkpoint"]
+KINDS = ["DBDL 1 chain", "views", "refusals", "checkpoint"]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -667,7 +682,8 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
 
 @pytest.mark.release
 @pytest.mark.parametrize(
-    "name", [*OWN_METHODS, "dictionary", "stream", "warm", "views", "own", "checkpoint"]
+    "name",
+    [*OWN_METHODS, "dictionary", "stream", "warm", "views", "own", "refusals", "checkpoint"],
 )
 def test_any_value_that_was_changed_is_refused_or_does_no_harm(name):
     assert tamper(name, 400)["refused"] > 50

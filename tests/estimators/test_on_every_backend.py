@@ -66,7 +66,7 @@ def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classi
 
 
 @every_backend
-def test_a_dictionary_codes_rows_as_that_of_the_default_backend_does(backend, on, rows):
+def test_a_dictionary_codes_and_judges_rows_as_that_of_the_default_backend_does(backend, on, rows):
     settings = {name: value for name, value in FIT.items() if name != "n_chains"}
     expected = BetaProcessDictionary(**settings).fit(rows[0])
     on(backend)
@@ -74,6 +74,9 @@ def test_a_dictionary_codes_rows_as_that_of_the_default_backend_does(backend, on
     np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
     codes, other = (model.transform(rows[0]).toarray() for model in (expected, found))
     np.testing.assert_allclose(other, codes, atol=10 * CLOSE[backend.device_kind])
+    density, other = (model.score_samples(rows[0]) for model in (expected, found))
+    close = MODEL.noise_precision * CLOSE[backend.device_kind]  # which multiplies squares
+    np.testing.assert_allclose(other, density, atol=close)
 
 
 @every_backend

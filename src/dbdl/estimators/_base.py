@@ -356,6 +356,34 @@ class DictionaryEstimator(
         codes = [chain.encode(rows, backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
+    @by_blocks
+    @single_threaded_blas()
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log density of rows under the model, a measure of how normal they are.
+
+        The exact density sums over every usage of the atoms and has no closed form. This is its
+        term for the usage in the row's own code and the most probable class, with the strengths
+        integrated out: a lower bound, given the published atoms. With several chains it is the
+        mean over them. Each chain computes the density in the space of its view, where rows have
+        unit norm, so values of different models cannot be compared, and the size of a row counts
+        only in views with a constant coordinate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            In nats: the lower, the more unusual. Training rows are often atoms, and have higher
+            values than new rows: take thresholds from other rows.
+        """
+        check_is_fitted(self)
+        rows, backend = self._rows(X, reset=False), self._backend()
+        found = [c.log_evidence(rows, backend, unit=self.normalize) for c in self.chains_]
+        mean: NDArray[np.float64] = np.mean(found, axis=0)
+        return mean
+
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> NDArray[np.floating[Any]]:
         """Reconstruct rows from codes, averaged over the chains.
 

@@ -19,6 +19,7 @@ from dbdl._arrays import unit_rows as unit_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO
 from dbdl.estimators._lazy import by_blocks
+from dbdl.estimators._refusals import RefusalMixin
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.settings import NOT_NEGATIVE as NOT_NEGATIVE
 from dbdl.model.settings import POSITIVE as POSITIVE
@@ -79,7 +80,7 @@ class RowEstimator(CheckedEstimator):
         return unit_rows(X) if self.normalize else refuse_huge(X)
 
 
-class ScoreClassifier(ClassifierMixin, RowEstimator):
+class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
     """Classifier by the highest score, with probabilities by a softmax with fitted temperature.
 
     Subclasses set ``classes_`` (by `_rows_and_classes`) and ``temperature_``, and define
@@ -98,7 +99,16 @@ class ScoreClassifier(ClassifierMixin, RowEstimator):
             in_order = False
         if not in_order or not len(self.classes_):
             raise RecordError(f"classes_ are not distinct and in order: {self.classes_}")
+        if "refusals_" in vars(self):
+            self._check_attributes(Scope(), "refusals_")
         super()._check_fitted(scope)
+
+    def _labelled_rows(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+    ) -> tuple[Any, NDArray[Any]]:
+        """Rows to learn from; refusals of the model before are forgotten."""
+        self.__dict__.pop("refusals_", None)
+        return super()._labelled_rows(X, y, reset=reset)
 
     def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
         """Rows to learn from and their class indices; sets ``classes_``."""

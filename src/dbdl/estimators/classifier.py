@@ -184,6 +184,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         and trace.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
+    refusals_ : UnseenRows
+        Answers to the rows of `fit_refusals`, for `refuse` and `predict_set`; not set by `fit`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 

@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from dbdl.backends import Backend
 from dbdl.backends.crew import Crew
 from dbdl.coding import CodePrior, Coder, PreparedAtoms, encode_each
+from dbdl.coding.evidence import log_evidence
 from dbdl.draws import Key
 from dbdl.learn.chain import LearnedChain, learn_chain
 from dbdl.learn.held_out import Scores
@@ -83,6 +84,14 @@ class Member(LabelledAtoms):
     def encode(self, X: Floats, backend: Backend) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows as they are."""
         return self.coder.encode(self.view.apply(X, backend.n_threads), self.prepared, backend)
+
+    def log_evidence(self, X: Floats, backend: Backend, *, unit: bool) -> NDArray[np.float64]:
+        """Log density (n_samples,) of rows as they are; see `dbdl.coding.evidence`."""
+        rows, n_threads = self.view.apply(X, backend.n_threads), backend.n_threads
+        codes = self.coder.encode(rows, self.prepared, backend)
+        return log_evidence(
+            rows, codes, self.prepared, self.selection_probability, unit=unit, n_threads=n_threads
+        )
 
     @cached_property
     def restored_atoms(self) -> Floats:

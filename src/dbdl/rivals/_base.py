@@ -220,6 +220,8 @@ class RivalClassifier(RowParameters, ScoreClassifier):
         The objective above after each iteration.
     temperature_ : float
         Scores are divided by it for the probabilities; set with ``calibrate=True``.
+    refusals_ : UnseenRows
+        Answers to the rows of `fit_refusals`, for `refuse` and `predict_set`; not set by `fit`.
     """
 
     calibrate: bool = True

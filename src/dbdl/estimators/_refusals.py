@@ -1,0 +1,140 @@
+"""Refusals and prediction sets, for every classifier with probabilities."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from dbdl._arrays import as_labels
+from dbdl.estimators._whole import whole_or_not_at_all
+from dbdl.learn.refusals import UnseenRows
+from dbdl.rows.readers import is_dask
+
+
+class RefusalMixin(BaseEstimator):
+    """Refusals and prediction sets, measured on rows that were in no fit."""
+
+    classes_: NDArray[Any]
+    refusals_: UnseenRows
+
+    @whole_or_not_at_all
+    def fit_refusals(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Measure on new rows when to refuse an answer, for `refuse` and `predict_set`.
+
+        Predictions and probabilities stay as they are. Another `fit` or `partial_fit` forgets these
+        rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows that were neither in `fit` nor in any choice of parameters. A few hundred are
+            enough; with too few, every row is refused and every class is in a set.
+        y : array-like of shape (n_samples,)
+            Their labels, which must be among ``classes_``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        probability, predicted = np.asarray(self.predict_proba(X)), np.asarray(self.predict(X))
+        labels = column_or_1d(as_labels(np.asarray(y) if is_dask(y) else y))
+        check_consistent_length(probability, labels)
+        index = {label: c for c, label in enumerate(self.classes_.tolist())}
+        if unknown := set(labels.tolist()) - set(index):
+            raise ValueError(
+                f"y has labels that are not among classes_: {sorted(map(str, unknown))[:5]}. "
+                f"Expected the labels that {type(self).__name__} was fitted on. Leave such rows "
+                "out, or fit it again with rows of these classes."
+            )
+        class_of_row = np.array([index[label] for label in labels.tolist()])
+        self.refusals_ = UnseenRows(
+            probability[np.arange(len(labels)), class_of_row],
+            probability.max(axis=1),
+            predicted == self.classes_[class_of_row],
+        )
+        return self
+
+    def refuse(
+        self,
+        X: ArrayLike,
+        *,
+        max_error: float | None = None,
+        min_probability: float | None = None,
+        confidence: float = 0.95,
+    ) -> NDArray[np.bool_]:
+        """Say which rows should get no answer, because `predict` is too often wrong on such rows.
+
+        Give either ``max_error`` or ``min_probability``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        max_error : float, default=None
+            Largest error rate among the rows that are not refused. It holds, with the given
+            ``confidence`` over the rows of `fit_refusals`, for new rows from the same distribution.
+            If they are too few, or no threshold passes, every row is refused: 59 rows are enough
+            for 0.05 if none is wrong, a few hundred otherwise.
+        min_probability : float, default=None
+            Refuse rows whose most probable class is less probable than this. Promises nothing, and
+            needs no `fit_refusals`.
+        confidence : float, default=0.95
+            Probability with which ``max_error`` holds.
+
+        Returns
+        -------
+        refused : ndarray of bool of shape (n_samples,)
+        """
+        if (max_error is None) == (min_probability is None):
+            raise ValueError(
+                f"max_error={max_error} and min_probability={min_probability}. Expected one of "
+                "them. Leave the other out."
+            )
+        if max_error is None:
+            least = _share(min_probability, "min_probability")
+            return self.predict_proba(X).max(axis=1) < least
+        max_error, confidence = _share(max_error, "max_error"), _share(confidence, "confidence")
+        threshold = self._measured().threshold_of_acceptance(max_error, confidence)
+        return self.predict_proba(X).max(axis=1) <= threshold
+
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Return the classes that a row may have, as sets that contain the true one often enough.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Least probability that a set contains the true class, on average over new rows and over
+            the rows of `fit_refusals`, if both come from the same distribution. It need not hold
+            for each class separately.
+
+        Returns
+        -------
+        in_set : ndarray of bool of shape (n_samples, n_classes)
+            Columns follow ``classes_``. A set may be empty: then no class is as probable as true
+            classes usually are.
+        """
+        threshold = self._measured().threshold_of_sets(_share(coverage, "coverage"))
+        in_set: NDArray[np.bool_] = self.predict_proba(X) >= threshold
+        return in_set
+
+    def _measured(self) -> UnseenRows:
+        if "refusals_" not in vars(self):
+            raise NotFittedError(
+                f"This {type(self).__name__} has not measured when to refuse. Call fit_refusals(X, "
+                "y) with rows that were not in fit. Only refuse(X, min_probability=...) needs none."
+            )
+        return self.refusals_
+
+
+def _share(value: Any, name: str) -> float:
+    """Return a number between 0 and 1."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not 0 < number < 1:
+        raise ValueError(f"{name}={value!r}. Expected a number between 0 and 1, such as 0.9.")
+    return number
