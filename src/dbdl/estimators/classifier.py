@@ -43,9 +43,9 @@ from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import FittedView, OwnView, View
+from dbdl.views import FittedOwnView, KernelView, Recipe, View
 
-Views = tuple[View | OwnView, ...]
+Views = tuple[Recipe, ...]
 
 #: Weights of joint labels, which members take in turn.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
@@ -212,7 +212,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         **CHAIN_CONSTRAINTS,
         "n_initial_atoms": [*CHAIN_CONSTRAINTS["n_initial_atoms"], StrOptions({"auto"})],
         "n_chains": [None, AT_LEAST_ONE],
-        "views": [str, View, HasMethods("transform"), "array-like"],
+        "views": [str, View, KernelView, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
         "label_weight": [StrOptions({"auto"}), POSITIVE],
@@ -485,7 +485,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         if state is None or not state.chains:
             return usable_views(problem, views)
         known = (chain.view for chain in state.chains)
-        return tuple(dict.fromkeys(v.recipe for v in known if isinstance(v, FittedView)))
+        return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
 
     def _candidates(self, n_rows: int, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""
