@@ -40,7 +40,7 @@ MOST_BASIS = 600
 #: Directions of the basis with smaller eigenvalues, relative to the largest, are left out.
 LEAST_EIGENVALUE = 1e-8
 #: Least median of 1 - cos: below it all rows have the same direction up to rounding.
-LEAST_DISTANCE = 1e-12
+LEAST_DISTANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class FittedKernelView(Record):
 
 
 def gaussian(cosines: Doubles, distance: float) -> Doubles:
-    """Kernel of rows with these cosines."""
-    values: Doubles = np.exp((cosines - 1.0) / distance)
+    """Kernel of rows with these cosines, which rounding may have made larger than 1."""
+    values: Doubles = np.exp(np.minimum(cosines - 1.0, 0.0) / distance)
     return values
 
 
