@@ -70,7 +70,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     to its code.
 
     Several chains are learned, and their scores are averaged with weights. Each chain sees the rows
-    through a *view*: a linear map after which the model's assumption of white noise is nearly true.
+    through a *view*: a map after which the model's assumption of white noise is nearly true.
     Each chain also leaves out a tenth of the rows, which choose its coder, its weight and the
     temperature of the probabilities. One chain and the view "plain" are the paper's model.
 
@@ -92,8 +92,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         names are "centred", "standardised", "whitened" (by the covariance within classes),
         "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
         "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
-        constant coordinate keeps the size of a row). A transformer of scikit-learn is fitted for
-        each chain.
+        constant coordinate keeps the size of a row). "kernel of " before all of it compares rows,
+        in that view, with up to 600 training rows by a Gaussian kernel. A transformer of
+        scikit-learn is fitted for each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all. "auto" learns

@@ -1,4 +1,4 @@
-"""Views of rows: linear maps, learned from training rows, after which the noise is white."""
+"""Views of rows: maps, learned from training rows, after which the noise is nearly white."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ KERNEL = "kernel of "
 #: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
 #: and neighbours differ. Chosen on training rows of nine data sets: docs/design.md.
 AUTOMATIC = (
-    "unit half-whitened + constant",
-    "plain + constant",
-    "unit scaled and half-whitened + constant",
-    "plain",
-    "standardised + constant",
-    "unit whitened + constant",
+    "kernel of unit half-whitened + constant",
     "scaled and half-whitened + constant",
+    "kernel of plain + constant",
+    "unit half-whitened + constant",
+    "kernel of scaled and half-whitened + constant",
+    "plain + constant",
+    "standardised + constant",
 )
 
 #: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many

@@ -35,7 +35,7 @@ Doubles = NDArray[np.float64]
 
 #: The view of the coordinates by default.
 HALF_WHITENED = View(centred=True, power=0.25, constant=True)
-#: Most rows in the basis. More of them made no difference on digits and faces: docs/design.md.
+#: Most rows in the basis: the map of a row costs this many inner products.
 MOST_BASIS = 600
 #: Directions of the basis with smaller eigenvalues, relative to the largest, are left out.
 LEAST_EIGENVALUE = 1e-8
