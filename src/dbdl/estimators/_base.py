@@ -43,7 +43,7 @@ from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import OwnView, View, make_views
+from dbdl.views import Recipe, make_views
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
@@ -190,7 +190,7 @@ class DictionaryEstimator(
         )
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
-    def _views(self, atoms_per_row: float) -> tuple[View | OwnView, ...]:
+    def _views(self, atoms_per_row: float) -> tuple[Recipe, ...]:
         """Return the views of the chains, which see the rows through them in turn."""
         return make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
 

@@ -43,9 +43,9 @@ from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import FittedView, OwnView, View
+from dbdl.views import FittedOwnView, KernelView, Recipe, View
 
-Views = tuple[View | OwnView, ...]
+Views = tuple[Recipe, ...]
 
 #: Weights of joint labels, which members take in turn.
 LABEL_WEIGHTS = (0.01, 0.1, 1.0)
@@ -70,7 +70,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     to its code.
 
     Several chains are learned, and their scores are averaged with weights. Each chain sees the rows
-    through a *view*: a linear map after which the model's assumption of white noise is nearly true.
+    through a *view*: a map after which the model's assumption of white noise is nearly true.
     Each chain also leaves out a tenth of the rows, which choose its coder, its weight and the
     temperature of the probabilities. One chain and the view "plain" are the paper's model.
 
@@ -92,8 +92,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         names are "centred", "standardised", "whitened" (by the covariance within classes),
         "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
         "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
-        constant coordinate keeps the size of a row). A transformer of scikit-learn is fitted for
-        each chain.
+        constant coordinate keeps the size of a row). "kernel of " before all of it compares rows,
+        in that view, with up to 600 training rows by a Gaussian kernel. A transformer of
+        scikit-learn is fitted for each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all. "auto" learns
@@ -214,7 +215,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         **CHAIN_CONSTRAINTS,
         "n_initial_atoms": [*CHAIN_CONSTRAINTS["n_initial_atoms"], StrOptions({"auto"})],
         "n_chains": [None, AT_LEAST_ONE],
-        "views": [str, View, HasMethods("transform"), "array-like"],
+        "views": [str, View, KernelView, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
         "label_weight": [StrOptions({"auto"}), POSITIVE],
@@ -487,7 +488,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         if state is None or not state.chains:
             return usable_views(problem, views)
         known = (chain.view for chain in state.chains)
-        return tuple(dict.fromkeys(v.recipe for v in known if isinstance(v, FittedView)))
+        return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
 
     def _candidates(self, n_rows: int, first: bool = True) -> Candidates:
         """Return the candidates among which held-out rows choose."""

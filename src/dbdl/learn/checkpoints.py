@@ -37,7 +37,7 @@ from dbdl.sampler.checkpoint import (
     write_archive,
 )
 from dbdl.sampler.run import Snapshot
-from dbdl.views import View
+from dbdl.views import KernelView, View
 
 if TYPE_CHECKING:
     from dbdl.learn.members import LabelledAtoms
@@ -129,7 +129,7 @@ def _as_float(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Coder | View):
+    if isinstance(value, Coder | View | KernelView):
         return [type(value).__name__, value.__getstate__()]
     raise ValueError(
         f"a fit with {value!r} cannot be resumed, so checkpoint and warm_start do not go with it. "

@@ -26,7 +26,7 @@ from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, Trace
-from dbdl.views import FittedOwnView, FittedView
+from dbdl.views import Fitted
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Member(LabelledAtoms):
 
     Attributes
     ----------
-    view : FittedView or FittedOwnView
+    view : FittedView, FittedKernelView or FittedOwnView
         The map of rows that the chain saw.
     coder : Coder
         The coder of new rows.
@@ -73,7 +73,7 @@ class Member(LabelledAtoms):
         Share of the member's scores in those of the ensemble; the shares add up to 1.
     """
 
-    view: FittedView | FittedOwnView
+    view: Fitted
     coder: Coder
     weight: Annotated[float, Number(least=0, most=1)]
 
@@ -99,7 +99,7 @@ class Member(LabelledAtoms):
         return self.view.restore_atoms(self.atoms)
 
 
-def faults_of_view(view: FittedView | FittedOwnView, atoms: Floats) -> Iterator[str]:
+def faults_of_view(view: Fitted, atoms: Floats) -> Iterator[str]:
     """Report atoms that are not in the space of a view."""
     if view.n_features != atoms.shape[1]:
         yield f"atoms have {atoms.shape[1]} features, but the view gives {view.n_features}"
@@ -111,7 +111,7 @@ class LearnedMember:
 
     share: Share
     atoms: LabelledAtoms
-    view: FittedView | FittedOwnView
+    view: Fitted
     label_atoms: list[NDArray[np.float64]]  # for each coder
     scores: list[Scores]  # (n_left_out, n_classes) for each coder
 
@@ -169,7 +169,7 @@ def learn_member(
 
 def score_rows(
     X: Floats,
-    view: FittedView | FittedOwnView,
+    view: Fitted,
     atoms: PreparedAtoms,
     coders: Sequence[Coder],
     label_atoms: Sequence[NDArray[np.float64]],

@@ -55,7 +55,7 @@ from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, who
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, run
-from dbdl.views import FittedOwnView, FittedView
+from dbdl.views import Fitted
 
 #: A row is explained badly if matching pursuit over the present atoms leaves more than this
 #: fraction of its squared norm. Chosen on held-out training rows: docs/online.md.
@@ -96,7 +96,7 @@ class OnlineChain(Record):
         Number of atoms born so far.
     n_rows, square : int, float
         Number of rows that the chain has learned from, and the sum of their squared norms.
-    view : FittedView or FittedOwnView
+    view : FittedView, FittedKernelView or FittedOwnView
         The view of the first batch, through which all rows are seen.
     """
 
@@ -109,7 +109,7 @@ class OnlineChain(Record):
     n_births: AtLeastOne
     n_rows: AtLeastOne
     square: NotNegative
-    view: FittedView | FittedOwnView
+    view: Fitted
 
     def faults(self) -> Iterator[str]:
         """Report missing sums, and classes or births that disagree."""
@@ -177,9 +177,7 @@ class Batch:
     data: Data
     has_new_classes: bool = False
 
-    def seen(
-        self, rows: NDArray[np.int64], view: FittedView | FittedOwnView, n_threads: int
-    ) -> Data:
+    def seen(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
         """Return some of the rows through a view."""
         X, class_of_row = view.apply(self.data.X[rows], n_threads), self.data.class_of_row[rows]
         n_rows = np.bincount(class_of_row, minlength=self.data.n_classes)
@@ -382,7 +380,7 @@ def remember(
     learned: LearnedChain,
     known: OnlineChain | None,
     labels: AtomSums | None,
-    view: FittedView | FittedOwnView,
+    view: Fitted,
     settings: ChainSettings,
     backend: Backend,
 ) -> OnlineChain:

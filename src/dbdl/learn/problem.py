@@ -14,7 +14,7 @@ from dbdl.learn.chain import ChainSettings
 from dbdl.learn.held_out import Fold, stratified_folds
 from dbdl.model.state import Floats
 from dbdl.rows.lazy import LazyRows
-from dbdl.views import LabelledRows, OwnView, View
+from dbdl.views import LabelledRows, Recipe, View
 
 LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 
@@ -52,7 +52,7 @@ class Share:
 
     number: int
     view_number: int
-    view: View | OwnView
+    view: Recipe
     fold: Fold
     label_weight: float
 
@@ -68,7 +68,7 @@ class Problem:
     labels: LabelSettings
     n_chains: int = 1
     seed: int = 0
-    views: tuple[View | OwnView, ...] = (View(),)  # members take them in turn
+    views: tuple[Recipe, ...] = (View(),)  # members take them in turn
     leaves_out: bool = True  # members leave out rows, on which choices are made
     first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
 

@@ -19,7 +19,7 @@ from dbdl.learn.members import LearnedMember
 from dbdl.learn.problem import Problem
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, reals, whole
-from dbdl.views import OwnView, View
+from dbdl.views import Recipe
 
 #: Sizes below the default one, as shares of it. All sizes together cost about two fits of the
 #: default size, since a sweep costs in proportion to the atoms.
@@ -82,9 +82,7 @@ def smaller_sizes(problem: Problem) -> list[int]:
     return sorted(size for size in sizes if size < distinct)
 
 
-def sizes_of(
-    problem: Problem, views_for: Callable[[float], tuple[View | OwnView, ...]]
-) -> list[Problem]:
+def sizes_of(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]]) -> list[Problem]:
     """Return the problem with several numbers of initial atoms, the last as it is.
 
     ``views_for`` gives the views for a number of atoms per row.

@@ -16,7 +16,7 @@ from dbdl._products import block_product
 from dbdl.draws import make_key
 from dbdl.learn.held_out import stratified_folds
 from dbdl.learn.problem import N_FOLDS, Problem
-from dbdl.views import LabelledRows, OwnView, View
+from dbdl.views import LabelledRows, Recipe, evenly_spread
 
 #: Rows that the guard looks at: neighbours, and rows that are asked for them.
 MOST_NEIGHBOURS, MOST_ROWS, LEAST_ROWS = 600, 300, 50
@@ -25,7 +25,7 @@ MOST_NEIGHBOURS, MOST_ROWS, LEAST_ROWS = 600, 300, 50
 LEAST_SHARE = 0.5
 
 
-def usable_views(problem: Problem, views: tuple[View | OwnView, ...]) -> tuple[View | OwnView, ...]:
+def usable_views(problem: Problem, views: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
     """Return the views in which neighbours of rows have the same class about as often as in others.
 
     Views are fitted to some of the rows, and others are asked for their neighbours. All views are
@@ -36,7 +36,8 @@ def usable_views(problem: Problem, views: tuple[View | OwnView, ...]) -> tuple[V
     if len(views) < 2 or not folds or len(folds[0].held_out) < LEAST_ROWS:
         return views
     fold = folds[0]
-    learn, held_out = _some(fold.learn, MOST_NEIGHBOURS), _some(fold.held_out, MOST_ROWS)
+    learn = fold.learn[evenly_spread(len(fold.learn), MOST_NEIGHBOURS)]
+    held_out = fold.held_out[evenly_spread(len(fold.held_out), MOST_ROWS)]
     known, asked = (_in_memory(problem, rows) for rows in (learn, held_out))
     share = np.array([_share_of_same_class(view, known, asked) for view in views])
     return tuple(
@@ -44,19 +45,12 @@ def usable_views(problem: Problem, views: tuple[View | OwnView, ...]) -> tuple[V
     )
 
 
-def _some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return at most so many of the rows, evenly spread."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
-
-
 def _in_memory(problem: Problem, rows: NDArray[np.int64]) -> LabelledRows:
     X: Any = problem.X[rows]
     return LabelledRows(X, problem.class_of_row[rows], problem.n_classes)
 
 
-def _share_of_same_class(view: View | OwnView, known: LabelledRows, asked: LabelledRows) -> float:
+def _share_of_same_class(view: Recipe, known: LabelledRows, asked: LabelledRows) -> float:
     """Share of rows whose nearest neighbour, by the angle, has the same class."""
     fitted = view.fit(known)
     cosines = block_product(fitted.apply(asked.X), np.ascontiguousarray(fitted.apply(known.X).T))

@@ -134,6 +134,14 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """A record whose sizes are its own: their names mean nothing outside it."""
+
+    def _faults(self, value: Any, scope: Scope) -> Iterator[str]:
+        yield from ()
+
+
+@dataclass(frozen=True)
 class Block:
     """A slice of the atoms."""
 
@@ -200,7 +208,7 @@ def check(hint: Any, value: Any, name: str, scope: Scope | None = None) -> None:
         return
     if origin is Annotated:
         base, *rules = get_args(hint)
-        check(base, value, name, scope)
+        check(base, value, name, Scope() if Apart() in rules else scope)
         for rule in rules:
             for fault in rule._faults(value, scope):
                 raise RecordError(f"{name} {fault}")

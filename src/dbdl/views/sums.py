@@ -46,6 +46,11 @@ class LabelledRows(NamedTuple):
         return add_up(self.each_block(function))
 
 
+def evenly_spread(n_rows: int, most: int) -> NDArray[np.int64]:
+    """Numbers of at most this many rows, evenly spread."""
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
+
+
 def add_up(parts: list[Doubles]) -> Doubles:
     """Sum along one binary tree."""
     part: Any = parts.__getitem__

@@ -1,0 +1,185 @@
+"""Views by a kernel: coordinates in which rows with similar directions are close.
+
+No linear map separates classes that lie around each other. A kernel view compares a row, as another
+view shows it, with some of the training rows, the *basis*. With the cosines of the angles between
+them, the kernel is
+
+    k(x, x') = exp(-(1 - cos(x, x')) / d),    d = the median of 1 - cos within the basis,
+
+and the row's coordinates are those whose inner products are this kernel, exactly for rows of the
+basis and nearly for others (the approximation of Nyström). The coordinates are then mapped like any
+rows, by default half-whitened with a constant. In the end the model is the paper's; such a view is
+our addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from dbdl._products import block_product, row_products
+from dbdl._threads import block_slices, run_blocks
+from dbdl.model.record import Record
+from dbdl.model.trust import Apart, Positive, doubles
+from dbdl.views.sums import LabelledRows, evenly_spread
+from dbdl.views.view import MAPPED_ROWS, FittedView, View
+
+Floats = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+
+#: The view of the coordinates by default.
+HALF_WHITENED = View(centred=True, power=0.25, constant=True)
+#: Most rows in the basis: the map of a row costs this many inner products.
+MOST_BASIS = 600
+#: Directions of the basis with smaller eigenvalues, relative to the largest, are left out.
+LEAST_EIGENVALUE = 1e-8
+#: Least median of 1 - cos: below it all rows have the same direction up to rounding.
+LEAST_DISTANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class KernelView(Record):
+    """The recipe of a kernel view; `fit` learns it from rows.
+
+    Attributes
+    ----------
+    inner : View
+        The view in which rows are compared.
+    outer : View
+        The view of the coordinates.
+    """
+
+    inner: View
+    outer: View = HALF_WHITENED
+
+    @property
+    def name(self) -> str:
+        """Name for people, such as "kernel of plain + constant"."""
+        if self.outer == HALF_WHITENED:
+            return f"kernel of {self.inner.name}"
+        return f"KernelView({self.inner.name!r}, {self.outer.name!r})"
+
+    def fit(self, rows: LabelledRows) -> FittedKernelView:
+        """Learn the view from rows; held-out rows must not be among them."""
+        kernel = fit_kernel(self.inner.fit(rows), rows.X)
+        X: Any = rows.X
+        mapped = X.through(kernel) if hasattr(X, "through") else kernel.apply(X, rows.n_threads)
+        return FittedKernelView(self, kernel, self.outer.fit(rows._replace(X=mapped)))
+
+
+@dataclass(frozen=True)
+class Kernel(Record):
+    """A kernel between rows and a basis.
+
+    Attributes
+    ----------
+    inner : FittedView
+    basis : ndarray of shape (n_basis, n_inner)
+        Training rows as the inner view shows them, of unit norm.
+    distance : float
+        Median of 1 - cos within the basis.
+    matrix : ndarray of shape (n_basis, n_coordinates)
+        Map from kernels with the basis to coordinates.
+    """
+
+    inner: FittedView
+    basis: Annotated[Doubles, doubles("n_basis", "n_inner", some=True)]
+    distance: Positive
+    matrix: Annotated[Doubles, doubles("n_basis", "n_coordinates", some=True)]
+
+    def faults(self) -> Iterator[str]:
+        """Report a basis that is not in the space of the inner view."""
+        if self.inner.n_features != self.basis.shape[1]:
+            yield f"basis has {self.basis.shape[1]} features, expected {self.inner.n_features}"
+        if np.abs(self.basis).max() > 1.01:
+            yield "basis has rows that are not of unit norm"
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return self.matrix.shape[1]
+
+    def apply(self, X: Floats, n_threads: int = 1) -> Floats:
+        """Coordinates (n_samples, n_coordinates) of rows; a row has the same bits in any batch."""
+        blocks = block_slices(len(X), MAPPED_ROWS)
+        if not blocks:
+            return np.empty((0, self.n_features), X.dtype)
+        return np.concatenate(run_blocks(lambda rows: self._map(X[rows]), blocks, n_threads))
+
+    def _map(self, X: Floats) -> Floats:
+        rows = self.inner.apply(X).astype(np.float64)  # narrow numbers lose small eigenvalues
+        values = gaussian(row_products(rows, np.ascontiguousarray(self.basis)), self.distance)
+        return row_products(values, self._coordinates).astype(X.dtype)
+
+    @cached_property
+    def _coordinates(self) -> Doubles:
+        return np.ascontiguousarray(self.matrix.T)
+
+    def back(self, coordinates: Floats) -> Doubles:
+        """Rows of the inner view (n_samples, n_inner) by least squares over the basis."""
+        return block_product(coordinates.astype(np.float64), self._back)
+
+    @cached_property
+    def _back(self) -> Doubles:
+        return block_product(self._coordinates, self.basis)
+
+
+@dataclass(frozen=True)
+class FittedKernelView(Record):
+    """A kernel view learned from rows: a kernel, and the view of its coordinates."""
+
+    recipe: KernelView
+    kernel: Kernel
+    outer: Annotated[FittedView, Apart()]
+
+    def faults(self) -> Iterator[str]:
+        """Report a view of other coordinates."""
+        if len(self.outer.mean) != self.kernel.n_features:
+            yield f"outer maps {len(self.outer.mean)} features, expected {self.kernel.n_features}"
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates of mapped rows."""
+        return self.outer.n_features
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
+
+    def apply(self, X: Floats, n_threads: int = 1) -> Floats:
+        """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
+        return self.outer.apply(self.kernel.apply(X, n_threads), n_threads)
+
+    def restore_atoms(self, atoms: Floats) -> Floats:
+        """Atoms (n_atoms, n_features_in) in the space of the rows, by least squares."""
+        inner = self.kernel.back(self.outer.restore_atoms(atoms)).astype(atoms.dtype)
+        return self.kernel.inner.restore_atoms(inner)
+
+    def restore(self, rows: Floats) -> Floats:
+        """Rows (n_samples, n_features_in) from approximations of mapped rows, by least squares."""
+        inner = self.kernel.back(self.outer.restore(rows)).astype(rows.dtype)
+        return self.kernel.inner.restore(inner)
+
+
+def gaussian(cosines: Doubles, distance: float) -> Doubles:
+    """Kernel of rows with these cosines, which rounding may have made larger than 1."""
+    values: Doubles = np.exp(np.minimum(cosines - 1.0, 0.0) / distance)
+    return values
+
+
+def fit_kernel(inner: FittedView, X: Any) -> Kernel:
+    """Choose a basis, evenly spread over the rows, and find its coordinates."""
+    basis = inner.apply(X[evenly_spread(len(X), MOST_BASIS)]).astype(np.float64)
+    cosines = block_product(basis, np.ascontiguousarray(basis.T))
+    apart = 1.0 - cosines[np.triu_indices(len(basis), 1)]
+    distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
+    values, vectors = eigh(gaussian(cosines, distance))
+    some = values > LEAST_EIGENVALUE * values[-1]
+    return Kernel(inner, basis, distance, vectors[:, some] / np.sqrt(values[some]))
