@@ -26,8 +26,8 @@ from scipy.special import bdtr
 from dbdl.model.record import Record
 from dbdl.model.trust import Array, reals
 
-#: One threshold is tested for so many rows, and at most `MOST_TESTS`: each test needs more rows to
-#: pass, but brings the threshold closer to the best one.
+#: One threshold is tested per `ROWS_PER_TEST` rows, and at most `MOST_TESTS`: with more tests, each
+#: needs more rows to pass, but the threshold comes closer to the best one.
 ROWS_PER_TEST, MOST_TESTS = 40, 20
 
 Probability = Annotated[NDArray[np.float64], reals("n_rows", least=0, some=True)]
@@ -79,7 +79,7 @@ class UnseenRows(Record):
         n_rows = len(self.correct)
         n_tests = min(max(n_rows // ROWS_PER_TEST, 1), MOST_TESTS)
         level = (1 - confidence) / n_tests
-        least = math.log(level) / math.log1p(-max_error)  # so many pass, if without errors
+        least = math.log(level) / math.log1p(-max_error)  # rows that pass if none is wrong
         descending = np.append(np.sort(self.top_probability)[::-1], -np.inf)
         if least > n_rows:
             return np.inf
