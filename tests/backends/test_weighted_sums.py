@@ -168,3 +168,15 @@ def test_weighted_rows_in_any_number_of_parts_give_the_same_bits():
     for other in found[1:]:
         for array, expected in zip(other, found[0], strict=True):
             np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("noise_per_class", [False, True], ids=["shared", "per class"])
+def test_rows_whose_weights_vanish_leave_the_precisions_as_they_were(noise_per_class):
+    problem, backend = make_problem(12, 6, 5), NumbaBackend()
+    data, state = on(backend, problem, np.full(12, 1e-100))
+    options = Options(noise_per_class=noise_per_class)
+    after, info = step(KEY, state, data, problem.priors, options, backend)
+    for name in ("noise_precision", "strength_precision"):
+        now, before = (getattr(one.parameters, name) for one in (after, state))
+        np.testing.assert_array_equal(now, before, err_msg=name)
+    assert np.isfinite(info.log_joint)

@@ -44,6 +44,8 @@ class WeightedRows(NamedTuple):
         """Multiply the weights by those of the classes, as scikit-learn understands them."""
         if class_weight is None:
             return self
+        if isinstance(class_weight, Mapping):
+            as_numbers(list(class_weight.values()), "class_weight")
         of_class = compute_class_weight(class_weight, classes=classes, y=self.labels)
         bad = np.flatnonzero(~(np.isfinite(of_class) & (of_class >= 0)))
         if len(bad):
