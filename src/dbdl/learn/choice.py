@@ -24,6 +24,7 @@ from dbdl.learn.held_out import (
     HeldOutChoice,
     Scores,
     accuracy_of,
+    by_class,
     choose_coder,
     fit_sharpness,
     join_weights,
@@ -41,6 +42,8 @@ POOLED_ROWS = 100.0
 WEIGHT_PENALTY = 0.3
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
+#: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
+ENSEMBLE_RESULTS = ("accuracy", "log_loss", "balanced_accuracy", "macro_f1")
 #: Most that the sharpness grows from a few members to the whole ensemble.
 MOST_GROWTH = 1.3
 
@@ -172,13 +175,13 @@ def choose_by_scores(
     sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
     temperature = len(members) / (sharpness_of_all * total)
     weights = weights * sharpness / total
-    accuracy, loss = results.accuracy, results.log_loss
+    of_ensemble = {f"ensemble_{name}": getattr(results, name) for name in ENSEMBLE_RESULTS}
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
         weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
-        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
-    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
+        of_ensemble = pool_together(before.held_out, of_ensemble, share)
+    held_out = replace(held_out, **of_ensemble)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
@@ -305,15 +308,14 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
 
 
 def pool_together(
-    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
-) -> tuple[float, float]:
+    before: HeldOutChoice | None, now: dict[str, float], share: float
+) -> dict[str, float]:
     """Pool the results of an ensemble with earlier ones, if there are any."""
-    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
-        return accuracy, loss
-    return (
-        share * accuracy + (1 - share) * before.ensemble_accuracy,
-        share * loss + (1 - share) * before.ensemble_log_loss,
-    )
+    earlier = {name: getattr(before, name, None) for name in now}
+    return {
+        name: value if (old := earlier[name]) is None else share * value + (1 - share) * old
+        for name, value in now.items()
+    }
 
 
 class EnsembleResults(NamedTuple):
@@ -323,6 +325,8 @@ class EnsembleResults(NamedTuple):
     accuracy: float
     log_loss: float
     n_rows: int
+    balanced_accuracy: float
+    macro_f1: float
 
 
 def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> EnsembleResults:
@@ -332,7 +336,11 @@ def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> E
     weight = join_weights([group.sample_weight for group in groups])
     sharpness = fit_sharpness(scores, classes, weight)
     loss = log_loss(scores, classes, sharpness, weight)
-    return EnsembleResults(sharpness, accuracy_of(scores, classes, weight), loss, len(classes))
+    accuracy, means = (
+        accuracy_of(scores, classes, weight),
+        by_class(classes, scores.argmax(1), weight),
+    )
+    return EnsembleResults(sharpness, accuracy, loss, len(classes), **means)
 
 
 def growth(

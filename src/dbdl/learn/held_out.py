@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,21 @@ def accuracy_of(scores: Scores, class_of_row: Classes, sample_weight: Weights = 
     return float(np.average(scores.argmax(axis=1) == class_of_row, weights=sample_weight))
 
 
+def by_class(
+    true: NDArray[Any], predicted: NDArray[Any], sample_weight: Weights = None
+) -> dict[str, float]:
+    """Balanced accuracy and macro F1: means over classes, each counted alike."""
+    from sklearn.metrics import balanced_accuracy_score, f1_score  # slow to import
+
+    with warnings.catch_warnings():  # a predicted class may have no row here
+        warnings.simplefilter("ignore")
+        balanced = balanced_accuracy_score(true, predicted, sample_weight=sample_weight)
+        f1 = f1_score(
+            true, predicted, average="macro", sample_weight=sample_weight, zero_division=0
+        )
+    return {"balanced_accuracy": float(balanced), "macro_f1": float(f1)}
+
+
 def fit_sharpness(scores: Scores, class_of_row: Classes, sample_weight: Weights = None) -> float:
     """Inverse temperature of the softmax with the least log-loss.
 
@@ -149,9 +165,11 @@ class HeldOutChoice(Record):
         Inverse temperature for each coder.
     view_log_loss, view_sharpness : ndarray of shape (n_views, n_coders)
         The same for the members of each view.
-    ensemble_accuracy, ensemble_log_loss : float or None
+    ensemble_accuracy, ensemble_log_loss, ensemble_balanced_accuracy, ensemble_macro_f1 : float \
+or None
         Results of an ensemble with the coders and weights that were chosen: each row is scored by
-        the members that left it out. None if the scores above are not those of single members.
+        the members that left it out. Balanced accuracy and macro F1 are means over classes. None if
+        the scores above are not those of single members.
     """
 
     coders: Annotated[tuple[Coder, ...], Length("n_coders")]
@@ -167,6 +185,8 @@ class HeldOutChoice(Record):
     ]
     ensemble_accuracy: Annotated[float, Number(least=0, most=1)] | None = None
     ensemble_log_loss: NotNegative | None = None
+    ensemble_balanced_accuracy: Annotated[float, Number(least=0, most=1)] | None = None
+    ensemble_macro_f1: Annotated[float, Number(least=0, most=1)] | None = None
 
     def faults(self) -> Iterator[str]:
         """Report an index of the best coder that is out of range, and results of no view."""
