@@ -24,7 +24,17 @@ import numpy as np
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from odd_input import CONTENTS, N_FEATURES, N_ROWS, Odd, labels, make_rows, parameters, rows
+from odd_input import (
+    CONTENTS,
+    N_FEATURES,
+    N_ROWS,
+    Odd,
+    labels,
+    make_rows,
+    parameters,
+    rows,
+    sample_weights,
+)
 from scipy import sparse
 
 import dbdl
@@ -229,12 +239,13 @@ def check_rival(model):
 # ------------------------------------------------------------------------------------ doors
 
 
-def fit(make, X, y, params):
+def fit(make, X, y, params, weight):
     model = make(**params)
+    weights = {} if weight.value is None else {"sample_weight": weight.value}
     if y is None:
-        model.fit(X.value)
+        model.fit(X.value, **weights)
     else:
-        model.fit(X.value, y.value)
+        model.fit(X.value, y.value, **weights)
     n = len(X.value)
     expect(model.n_features_in_ == np.asarray(X.value).shape[1], "n_features_in_")
     if isinstance(model, DBDLClassifier | BetaProcessDictionary | KSVDDictionary):
@@ -295,9 +306,12 @@ def fits(draw):
     n = draw(st.sampled_from(N_ROWS))
     X = draw(rows(n=n))
     y = draw(labels(n)) if labelled else None
-    given_ = (X,) if y is None else (X, y)
-    words = f"fit({X}, {y}) {params}"
-    return Call(f"{name}.fit", words, lambda: fit(made, X, y, params), given_)
+    weight = Odd(None, "no weights")
+    if name in ("DBDL", "dictionary"):
+        weight = draw(sample_weights(n))
+    given_ = (X, weight) if y is None else (X, y, weight)
+    words = f"fit({X}, {y}, {weight}) {params}"
+    return Call(f"{name}.fit", words, lambda: fit(made, X, y, params, weight), given_)
 
 
 @st.composite
@@ -315,22 +329,24 @@ def batches(draw):
     sizes = [draw(st.sampled_from(N_ROWS)) for _ in range(2)]
     X = [draw(rows(n=n, m=m)) for n in sizes]
     y = [draw(labels(n)) if labelled else None for n in sizes]
+    weights = [draw(sample_weights(n)) for n in sizes]
     named = draw(st.sampled_from([None, None, None, [0, 1, 2, 3], ["a"], [], 3, [None], "x"]))
 
     def act():
         make = DBDLClassifier if labelled else BetaProcessDictionary
         model = make(**cheap).set_params(**params)
-        for rows_, labels_ in zip(X, y, strict=True):
+        for rows_, labels_, weight in zip(X, y, weights, strict=True):
             if labelled:
-                model.partial_fit(rows_.value, labels_.value, classes=named)
+                model.partial_fit(rows_.value, labels_.value, named, sample_weight=weight.value)
                 check_scores(model, rows_.value, len(rows_.value))
             else:
-                model.partial_fit(rows_.value)
+                model.partial_fit(rows_.value, sample_weight=weight.value)
             check_dictionary(model, rows_.value)
 
-    given_ = (*X, *(one for one in y if one is not None))
+    given_ = (*X, *(one for one in y if one is not None), *weights)
     name = "DBDL" if labelled else "dictionary"
-    return Call(f"{name}.partial_fit", f"{X} {y} classes={named!r} {params}", act, given_)
+    words = f"{X} {y} {weights} classes={named!r} {params}"
+    return Call(f"{name}.partial_fit", words, act, given_)
 
 
 @cache
@@ -635,10 +651,12 @@ NAMES = re.compile(
     "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVDDictionary().get_params(),
               "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side",
               "n_components", "coverage", "max_error", "min_probability", "confidence",
+              "sample_weight",
               *(p for method in OURS.values() for p in method().get_params())}) + r")\b"
 )  # fmt: skip
 #: Where errors may come from: our code, and scikit-learn's checks.
 PLACES = ("/dbdl/", "sklearn/utils/validation.py", "sklearn/utils/_param_validation.py",
+          "sklearn/utils/class_weight.py",
           "sklearn/utils/multiclass.py", "sklearn/metrics/_classification.py",
           "sklearn/base.py")  # fmt: skip
 

@@ -383,6 +383,44 @@ def labels(draw, n):
     return Odd(value, f"{share} classes as {form} seed {seed}")
 
 
+# ---------------------------------------------------------------------------------- weights
+
+GOOD_WEIGHTS = {
+    "ones": lambda random, n: np.ones(n),
+    "a number": lambda random, n: 3,
+    "a list of whole numbers": lambda random, n: [1 + i % 3 for i in range(n)],
+    "any": lambda random, n: random.gamma(1.0, size=n),
+    "hundreds of orders apart": lambda random, n: 10.0 ** random.uniform(-300, 300, n),
+    "denormal": lambda random, n: np.full(n, 5e-324),
+    "a series": lambda random, n: pd.Series(random.gamma(1.0, size=n)),
+    "one that is zero": lambda random, n: np.where(np.arange(n) == n - 1, float(n == 1), 1.0),
+    "float32": lambda random, n: random.gamma(1.0, size=n).astype(np.float32),
+}
+BAD_WEIGHTS = {
+    "zeros": lambda random, n: np.zeros(n),
+    "one that is nan": lambda random, n: np.where(np.arange(n) == 0, np.nan, 1.0),
+    "one that is infinite": lambda random, n: np.where(np.arange(n) == 0, np.inf, 1.0),
+    "one that is negative": lambda random, n: np.where(np.arange(n) == 0, -1e-300, 1.0),
+    "one too many": lambda random, n: np.ones(n + 1),
+    "a column": lambda random, n: np.ones((n, 1)),
+    "words": lambda random, n: ["heavy"] * n,
+    "None among them": lambda random, n: [None] * n,
+    "complex": lambda random, n: np.ones(n) + 1j,
+}
+
+
+@st.composite
+def sample_weights(draw, n):
+    """Weights of n rows, most often none."""
+    odd = draw(st.sampled_from([*["no"] * 6, *["good"] * 5, "bad"]))
+    if odd == "no":
+        return Odd(None, "no weights")
+    known, seed = GOOD_WEIGHTS if odd == "good" else BAD_WEIGHTS, draw(st.integers(0, 999))
+    form = draw(st.sampled_from(list(known)))
+    value = known[form](np.random.default_rng(seed), n)
+    return Odd(value, f"weights: {form} seed {seed}", refused=odd == "bad")
+
+
 # ------------------------------------------------------------------------------- parameters
 
 COUNTS = (
@@ -428,6 +466,10 @@ VIEWS_OF_ROWS = (
     ["auto"], [], [3], [["plain"]], {"plain": 1}, Forward(2), MaxAbsScaler(), MaxAbsScaler,
     ["plain", MaxAbsScaler()],
 )  # fmt: skip
+CLASS_WEIGHTS = (
+    None, "balanced", "balanced", {}, {0: 2.0}, {0: 2, 1: 3, 2: 4}, {0: 1.0, 1: 0.0}, {0: -1.0},
+    {0: np.nan}, {0: 1e-300, 1: 1e300}, {"a": 1}, {0: "x"}, {0: None}, "x", 3, [1.0],
+)  # fmt: skip
 MODELS = (None, ModelSettings(), ModelSettings, {}, "paper", 3)
 
 #: A path is written to, callbacks are another door.
@@ -444,6 +486,8 @@ def values_for(name, default):
         return VIEWS_OF_ROWS
     if name == "model":
         return MODELS
+    if name == "class_weight":
+        return CLASS_WEIGHTS
     name = name.removeprefix("model__")
     if name == "n_jobs":
         return JOBS

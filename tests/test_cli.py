@@ -101,6 +101,8 @@ def test_views_are_set_by_name_and_the_held_out_figures_are_those_of_the_ensembl
     assert [chain.view.name for chain in model.chains_] == ["plain + constant"] * 2
     assert found["held_out_accuracy"] == model.held_out_.ensemble_accuracy
     assert found["held_out_log_loss"] == model.held_out_.ensemble_log_loss
+    assert found["held_out_balanced_accuracy"] == model.held_out_.ensemble_balanced_accuracy
+    assert found["held_out_macro_f1"] == model.held_out_.ensemble_macro_f1
     succeed(*fit, *chains, "--set", "views=['plain', 'unit whitened']", cwd=folder)
     model = load_model(folder / "views.skops")
     assert [chain.view.name for chain in model.chains_] == ["plain", "unit whitened"]
@@ -111,6 +113,7 @@ def test_fit_predict_and_the_accuracy_where_labels_are_known(folder):
     result = dbdl("predict", "model.skops", "test.csv", "--label", "digit", "--json", cwd=folder)
     found = json.loads(result.stdout)
     assert found["rows"] == 60 and found["accuracy"] > 0.8
+    assert found["balanced_accuracy"] > 0.8 and found["macro_f1"] > 0.7
     assert set(found["predicted"]) <= {f"d{i}" for i in range(10)}
 
 
@@ -206,6 +209,24 @@ def test_a_warning_is_a_note_without_a_place_in_the_code(folder):
     assert result.returncode == 0, result.stderr
     assert "note: n_nonzero=500 is more than" in result.stderr
     assert "UserWarning" not in result.stderr and ".py" not in result.stderr
+
+
+def test_means_over_classes_have_room_in_eighty_columns():
+    entries = (Entry("DBDL"), Entry("DBDL unlearned"))
+    table = Table("t", "Rare kinds", "", {"5 folds": Protocol(folds=5)}, entries)
+    records = [
+        {"column": "5 folds", "method": entry.method, "split": split, "accuracy": 0.9 + split / 100,
+         "balanced_accuracy": 0.75, "macro_f1": 0.7, "class_ratio": 9.0, "log_loss": 0.4,
+         "fit_seconds": 1.0, "query_milliseconds": 0.1, "n_train": 80, "n_test": 20,
+         "calibration_error": 0.1, "n_atoms": 300}
+        for entry in entries for split in range(5)
+    ]  # fmt: skip
+    output = io.StringIO()
+    print_panels(table, summarise(table, records), Console(file=output, width=80))
+    said = output.getvalue()
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert "balanced" in said and "75.00" in said and "70.00" in said
+    assert "92.00 ± 1.58" in said and "fit s" not in said.partition("Not shown")[2]
 
 
 @pytest.mark.parametrize(("width", "n_left_out"), [(200, 0), (70, 1), (50, 2)])

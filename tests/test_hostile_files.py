@@ -397,6 +397,8 @@ def test_a_dictionary_is_checked_too(tmp_path, monkeypatch):
         ("first_row", np.array([0, 1, 10**9]), "first_row has the number"),
         ("chains", [], "chains are missing"),
         ("seed", -1, "seed is -1"),
+        ("unit_weight", 0.0, "unit_weight is 0"),
+        ("unit_weight", np.nan, "unit_weight is nan"),
     ],
 )
 def test_what_partial_fit_remembers_is_checked(tmp_path, monkeypatch, name, value, words):

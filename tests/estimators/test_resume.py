@@ -312,7 +312,9 @@ def test_other_parameters_are_refused_and_named(kept, finished, settings, messag
 )
 def test_other_data_are_refused(kept, change):
     rows, labels = change(*cones())
-    with pytest.raises(CheckpointError, match=r"X or y are other data.*Use another path"):
+    with pytest.raises(
+        CheckpointError, match=r"X, y or the weights are other data.*Use another path"
+    ):
         make(checkpoint=kept).fit(rows, labels)
 
 
@@ -531,7 +533,9 @@ def test_fewer_sweeps_are_warned_about_and_change_nothing(expected):
 def test_other_data_and_parameters_are_refused_and_the_states_stay(expected):
     X, Y = cones()
     model = make(n_sweeps=5, warm_start=True).fit(X, Y)
-    with pytest.raises(ValueError, match=r"X or y are other data.*Use warm_start=False"):
+    with pytest.raises(
+        ValueError, match=r"X, y or the weights are other data.*Use warm_start=False"
+    ):
         model.fit(X[:-1], Y[:-1])
     with pytest.raises(ValueError, match=r"penalty was 0\.1 and is 0\.2"):
         model.set_params(penalty=0.2).fit(X, Y)

@@ -14,12 +14,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from dbdl import DBDLClassifier
 from dbdl.coding import Coder, Forward, LassoPath
 from dbdl.experiments.measure import (
     Part,
     choose_settings,
+    class_ratio,
     measure,
     most_used_coder,
     probability_figures,
@@ -191,6 +193,9 @@ def test_what_is_measured_of_dbdl(data):
     figures = measure(methods()["DBDL 1 chain"], quick, train, test)
     assert figures["accuracy"] > 0.7 and 0 < figures["log_loss"] < 2
     assert figures["best_accuracy"] >= figures["accuracy"]
+    answers = methods()["DBDL 1 chain"](**quick).fit(*train).predict(test.X)
+    assert figures["balanced_accuracy"] == balanced_accuracy_score(test.y, answers)
+    assert figures["macro_f1"] == f1_score(test.y, answers, average="macro")
     assert 0 <= figures["calibration_error"] < 0.5 and figures["n_atoms"] > 50
 
 
@@ -301,6 +306,25 @@ def text_of(**accuracies):
     columns = {"c": Protocol(folds=5)}
     table = Table("t", "t", "", columns, tuple(Entry(name) for name in names))
     return to_markdown(table, summarise(table, records_of(**accuracies)))
+
+
+def test_means_over_classes_are_in_the_table_where_classes_are_unbalanced_and_always_in_records():
+    table = Table("t", "t", "", {"c": Protocol(folds=5)}, (Entry("DBDL"),))
+    found = records_of(DBDL=[98, 96])
+    for ratio in (1.9, 2.0):
+        for record in found:
+            record |= {"balanced_accuracy": 0.7, "macro_f1": 0.6, "class_ratio": ratio}
+        lines = summarise(table, found)
+        [values] = to_records(lines)
+        assert (values["balanced_accuracy"], values["macro_f1"]) == pytest.approx((70, 60))
+        text = to_markdown(table, lines)
+        assert ("| balanced accuracy % | macro F1 % |" in text) == (ratio == 2.0)
+        assert ("| 70.00 | 60.00 |" in text) == (ratio == 2.0)
+
+
+def test_a_record_says_how_unbalanced_the_classes_are(data):
+    y = np.where(data.y == 3, 3, 0)
+    assert class_ratio(y) == (y == 0).sum() / (y == 3).sum()
 
 
 def test_a_table_of_two_splits_has_differences_without_p_values_and_says_why():

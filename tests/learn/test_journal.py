@@ -136,7 +136,7 @@ def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
     journal = open_at(tmp_path / "fit", problem)
     # The journal of a chain is asked for with the rows that the chain learns from.
     rows = problem.shares()[0].fold.learn
-    own_problem = problem.with_rows(problem.X[rows], problem.class_of_row[rows], 1.0)
+    own_problem = problem.of_member(problem.rows_of(rows), problem.X[rows], 1.0)
     own = journal.chain(0, own_problem)
     assert own.resumed.sweep == 2 and own.member is None
     assert journal.chain(1, own_problem).resumed is None
@@ -269,5 +269,7 @@ def test_a_fingerprint_sees_every_change():
         fingerprint(rows, classes[::-1]),
         fingerprint(rows[:3], classes[:3]),
         fingerprint(rows.view(np.int64), classes),
+        fingerprint(rows, classes, np.ones(len(rows))),
+        fingerprint(rows, classes, np.arange(1.0, len(rows) + 1)),
     }
     assert len(found) == 7

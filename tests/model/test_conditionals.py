@@ -18,14 +18,25 @@ EXACT = {"rel": 1e-9, "abs": 1e-9}
 ENTRIES = [(0, 0), (1, 2), (2, 1), (3, 0), (6, 2)]  # row and atom, of both classes
 
 
+weights = pytest.mark.parametrize("weighted", [False, True], ids=["no weights", "weights"])
+
+
 @pytest.fixture(params=[False, True], ids=["shared noise", "noise per class"])
 def model(request):
     return make_tiny_model(4, noise_per_class=request.param)
 
 
+@pytest.fixture(params=[False, True], ids=["no weights", "weights"])
+def any_model(request, model):
+    """Rows with or without weights, which multiply every term of a row in the joint density."""
+    per_class = model.noise_per_class
+    return make_tiny_model(4, noise_per_class=per_class, weighted=request.param)
+
+
 @pytest.fixture(params=ATOM_PRIORS)
-def model_of_atoms(request, model):
-    return make_tiny_model(4, noise_per_class=model.noise_per_class, prior=request.param)
+def model_of_atoms(request, any_model):
+    weighted, per_class = any_model.sample_weight is not None, any_model.noise_per_class
+    return make_tiny_model(4, noise_per_class=per_class, prior=request.param, weighted=weighted)
 
 
 def posterior_of_atoms(model):
@@ -158,9 +169,21 @@ def test_a_used_strength_is_normal_as_in_eq_10(model, i, k):
     assert moved == pytest.approx(density(0.8) - density(-1.1), **EXACT)
 
 
+@pytest.mark.parametrize(("i", "k"), ENTRIES)
+def test_a_row_of_weight_w_has_the_density_of_w_rows_with_its_code(model, i, k):
+    weighted = make_tiny_model(4, noise_per_class=model.noise_per_class, weighted=True)
+
+    def moved(of_model):
+        first, second = (of_model.with_code(i, k, value).log_joint() for value in (0.8, 0.0))
+        return first - second
+
+    assert moved(weighted) == pytest.approx(weighted.sample_weight[i] * moved(model), **EXACT)
+
+
 @pytest.mark.parametrize("c", [0, 1])
 @pytest.mark.parametrize("k", range(N_ATOMS))
-def test_a_selection_probability_is_beta_as_in_eq_11(model, c, k):
+def test_a_selection_probability_is_beta_as_in_eq_11(any_model, c, k):
+    model = any_model
     shapes = conditionals.selection_posterior(model.sums.count, model.data.n_rows, model.priors)
 
     def moved(logit):
@@ -180,7 +203,8 @@ def gamma_log_density(posterior, c):
 
 
 @pytest.mark.parametrize("c", [0, 1])
-def test_a_strength_precision_is_gamma_as_in_eq_12_over_used_atoms(model, c):
+def test_a_strength_precision_is_gamma_as_in_eq_12_over_used_atoms(any_model, c):
+    model = any_model
     posterior = conditionals.strength_precision_posterior(
         model.sums.count.sum(axis=1), model.sums.strength_square, model.priors
     )
@@ -214,10 +238,13 @@ def test_a_strength_precision_is_gamma_as_in_eq_12_over_all_atoms(model, c):
     assert moved(0.6) - moved(2.5) == pytest.approx(density(0.6) - density(2.5), **EXACT)
 
 
-def test_a_shared_noise_precision_is_gamma_as_in_eq_13():
-    model = make_tiny_model(2)
+@weights
+def test_a_shared_noise_precision_is_gamma_as_in_eq_13(weighted):
+    model = make_tiny_model(2, weighted=weighted)
+    n_values = model.data.n_rows.sum(keepdims=True) * N_FEATURES
+    assert weighted or n_values == model.X.size
     posterior = conditionals.noise_precision_posterior(
-        np.array([model.X.size]), model.sums.residual_square.sum(keepdims=True), model.priors
+        n_values, model.sums.residual_square.sum(keepdims=True), model.priors
     )
     density = gamma_log_density(posterior, 0)
 
@@ -227,9 +254,10 @@ def test_a_shared_noise_precision_is_gamma_as_in_eq_13():
     assert moved(0.6) - moved(2.5) == pytest.approx(density(0.6) - density(2.5), **EXACT)
 
 
+@weights
 @pytest.mark.parametrize("c", [0, 1])
-def test_the_noise_precision_of_a_class_is_gamma_as_in_eq_13(c):
-    model = make_tiny_model(2, noise_per_class=True)
+def test_the_noise_precision_of_a_class_is_gamma_as_in_eq_13(c, weighted):
+    model = make_tiny_model(2, noise_per_class=True, weighted=weighted)
     posterior = conditionals.noise_precision_posterior(
         model.data.n_rows * N_FEATURES, model.sums.residual_square, model.priors
     )

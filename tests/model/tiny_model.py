@@ -41,10 +41,11 @@ class TinyModel:
     parameters: Parameters
     priors: Priors
     noise_per_class: bool
+    sample_weight: np.ndarray | None = None
 
     @property
     def data(self):
-        return BACKEND.place(self.X, CLASS_OF_ROW)
+        return BACKEND.place(self.X, CLASS_OF_ROW, self.sample_weight)
 
     @property
     def sums(self):
@@ -76,7 +77,7 @@ class TinyModel:
         return replace(self, codes=codes)
 
 
-def make_tiny_model(seed=0, *, noise_per_class=False, prior="isotropic"):
+def make_tiny_model(seed=0, *, noise_per_class=False, prior="isotropic", weighted=False):
     rng = np.random.default_rng(seed)
     codes = rng.standard_normal((len(CLASS_OF_ROW), N_ATOMS)) * (
         rng.random((len(CLASS_OF_ROW), N_ATOMS)) < 0.6
@@ -100,4 +101,5 @@ def make_tiny_model(seed=0, *, noise_per_class=False, prior="isotropic"):
         atoms=ATOM_PRIORS[prior](rng),
     )
     X = codes @ parameters.atoms + 0.5 * rng.standard_normal((len(codes), N_FEATURES))
-    return TinyModel(X, codes, parameters, priors, noise_per_class)
+    weight = np.array([0.3, 2.0, 1.1, 0.7, 3.0, 0.01, 1.5]) if weighted else None
+    return TinyModel(X, codes, parameters, priors, noise_per_class, weight)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from report_problem import digits, fitted, with_mistakes
-from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    confusion_matrix,
+    f1_score,
+    log_loss,
+)
 
 from dbdl.backends import NumbaBackend
 from dbdl.coding import Forward
@@ -36,6 +42,8 @@ def test_accuracy_confusion_and_log_loss_are_scikit_learns(n_classes):
     y, found = with_mistakes(y), examined(n_classes)
     answers = fitted(n_classes).predict(X)
     assert found.accuracy == accuracy_score(y, answers)
+    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(y, answers))
+    assert found.macro_f1 == pytest.approx(f1_score(y, answers, average="macro"))
     np.testing.assert_array_equal(found.confusion, confusion_matrix(y, answers))
     assert found.log_loss == pytest.approx(log_loss(y, found.probability))
 

@@ -71,6 +71,17 @@ def test_the_page_says_what_learning_adds_and_how_settings_were_found(tmp_path):
     assert "without compilation" in page
 
 
+def test_means_over_classes_are_shown_where_classes_are_unbalanced(tmp_path):
+    means = {"balanced_accuracy": 0.71, "macro_f1": 0.62}
+    for ratio in (1.0, 10.0):
+        found = [{**r, **means, "class_ratio": ratio} for r in RECORDS[:3]]
+        page = write_results(TABLE, summarise(TABLE, found), tmp_path / "results.html").read_text(
+            encoding="utf-8"
+        )
+        for words in ("balanced accuracy %", "macro F1 %", "71.00", "which count alike"):
+            assert (words in page) == (ratio == 10.0), words
+
+
 def test_failures_alone_are_shown_as_failures(tmp_path):
     path = write_results(TABLE, summarise(TABLE, RECORDS[-1:]), tmp_path / "results.html")
     page = path.read_text(encoding="utf-8")

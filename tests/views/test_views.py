@@ -69,6 +69,21 @@ def assert_same_view(found, expected):
 
 
 @every_linear_view
+@pytest.mark.parametrize("shape", [(30, 6), (30, 70)], ids=["more rows", "more features"])
+def test_a_view_of_weighted_rows_is_that_of_repeated_rows(name, shape):
+    rows, weight = make_rows(*shape), np.arange(30) % 3 + 1
+    again = np.repeat(np.arange(30), weight)
+    repeated = rows._replace(X=rows.X[again], class_of_row=rows.class_of_row[again])
+    expected = fit(name, repeated)
+    found = fit(name, rows._replace(sample_weight=weight.astype(np.float64)))
+    for part in ("mean", "scale", "size", "length", "matrix"):
+        if getattr(expected, part) is not None:
+            np.testing.assert_allclose(
+                getattr(found, part), getattr(expected, part), rtol=1e-6, atol=1e-9, err_msg=part
+            )
+
+
+@every_linear_view
 @pytest.mark.parametrize("shape", [(90, 6), (30, 50)], ids=["more rows", "more features"])
 def test_a_view_is_the_one_of_the_book(name, shape):
     rows = make_rows(*shape)
@@ -278,7 +293,7 @@ ODD = [
 def test_odd_rows_become_finite_unit_rows(name, make_odd):
     shapes = ((60, 6), (4, 6), (1, 6), (60, 1))
     for dtype, (n_rows, n_features) in product((np.float64, np.float32), shapes):
-        X, y, _, _ = make_rows(n_rows, 6, dtype=dtype)
+        X, y, *_ = make_rows(n_rows, 6, dtype=dtype)
         make_odd(X, y)
         queries = make_rows(50, 6, dtype=dtype, seed=1).X
         X, queries = (np.ascontiguousarray(rows[:, :n_features]) for rows in (X, queries))
@@ -402,7 +417,7 @@ def test_classes_that_differ_by_size_are_told_apart_by_a_constant_coordinate_onl
 
 
 def test_a_member_has_not_seen_the_rows_that_it_leaves_out():
-    X, y, _, _ = make_rows(120, 6)
+    X, y, *_ = make_rows(120, 6)
     view, settings = view_named("scaled and whitened + constant"), ChainSettings(n_sweeps=2)
     problem = Problem(X, y, 3, settings, LabelSettings(), views=(view,))
     [share] = problem.shares()
@@ -422,7 +437,7 @@ def test_a_member_has_not_seen_the_rows_that_it_leaves_out():
 
 
 def test_each_chain_sees_the_rows_through_the_next_view():
-    X, y, _, _ = make_rows(120, 6)
+    X, y, *_ = make_rows(120, 6)
     names = (*AUTOMATIC, *AUTOMATIC[:2])
     model = DBDLClassifier(**FIT | {"n_chains": len(names)}).fit(X, y)
     assert [chain.view.recipe for chain in model.chains_] == [view_named(name) for name in names]
@@ -434,7 +449,7 @@ def test_each_chain_sees_the_rows_through_the_next_view():
 
 
 def test_scores_are_the_weighted_mean_of_those_of_the_members():
-    X, y, _, _ = make_rows(120, 6)
+    X, y, *_ = make_rows(120, 6)
     model = DBDLClassifier(**FIT | {"n_chains": 4}).fit(X, y)
     weights = [chain.weight for chain in model.chains_]
     assert sum(weights) == pytest.approx(1) and len(set(weights)) > 1

@@ -26,7 +26,7 @@ from dbdl.model.codes import Scan
 from dbdl.model.priors import Priors
 from dbdl.model.record import ArrayRecord
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
+from dbdl.model.statistics import AtomSums, UsageSums, Weights, tree_sum
 
 Births = NDArray[np.int64]
 
@@ -54,12 +54,14 @@ class Data(ArrayRecord):
     class_of_row : ndarray of shape (n_samples,)
         Class indices 0, 1, ...
     n_rows : ndarray of shape (n_classes,)
-        Number of rows per class.
+        Number of rows per class, a row of weight w counted w times.
     first_row : ndarray of shape (n_classes,)
         Index of each class's first row. It addresses the random draws of the class, so that the
         names and the order of the classes do not matter.
     square : float
-        Sum of the squared norms of all rows.
+        Sum of the squared norms of all rows, each counted once.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Positive weights of the rows in all sums; None if every row counts once.
     offset : int
         Index of the first of these rows among all rows, a multiple of 4: random draws are
         addressed by the index among all rows.
@@ -67,10 +69,11 @@ class Data(ArrayRecord):
 
     X: Floats
     class_of_row: NDArray[np.int64]
-    n_rows: NDArray[np.int64]
+    n_rows: NDArray[Any]
     first_row: NDArray[np.int64]
     square: float
     offset: int = 0
+    sample_weight: Weights = None
 
     @property
     def n_classes(self) -> int:
@@ -92,15 +95,16 @@ class Data(ArrayRecord):
         return self
 
     def row_weight(self, class_weight: Any) -> Any:
-        """Weight of each row in a sum (n_samples,); sample weights would be multiplied here."""
-        return class_weight[self.class_of_row]
+        """Weight of each row in a sum (n_samples,): that of its class times its own."""
+        weight = class_weight[self.class_of_row]
+        return weight if self.sample_weight is None else weight * self.sample_weight
 
 
 class RowVerbs(Protocol):
     """Verbs over rows. Data and codes are in the backend's own form."""
 
-    def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
-        """Take rows (n_samples, n_features) and their class indices (n_samples,)."""
+    def place(self, X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> Data:
+        """Take rows (n_samples, n_features), their class indices and weights (n_samples,)."""
 
     def hold(self, data: Data) -> Data:
         """Move placed NumPy rows to where the backend's arrays live."""
@@ -211,7 +215,7 @@ def parameters_from_host(parameters: Parameters, backend: Backend) -> Parameters
     return replace(parameters, atoms=atoms, selection_logit=logit)
 
 
-def number_rows(X: Any, class_of_row: NDArray[np.int64]) -> Data:
+def number_rows(X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> Data:
     """Count the rows of each class; the sum of the squared norms is not known yet."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
     classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
@@ -220,7 +224,9 @@ def number_rows(X: Any, class_of_row: NDArray[np.int64]) -> Data:
             f"class indices must be 0, 1, ... without a gap, got {classes}; make them with "
             "np.unique(y, return_inverse=True)"
         )
-    return Data(X, class_of_row, n_rows, first_row, np.nan)
+    if sample_weight is not None:
+        n_rows = np.bincount(class_of_row, weights=sample_weight)
+    return Data(X, class_of_row, n_rows, first_row, np.nan, sample_weight=sample_weight)
 
 
 def in_memory(X: Floats) -> Floats:

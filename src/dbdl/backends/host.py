@@ -31,7 +31,7 @@ from dbdl.model.joint import log_large_terms
 from dbdl.model.priors import Priors
 from dbdl.model.ridge import ridge, scaled_ridge
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import SUM_ROWS, UsageSums
+from dbdl.model.statistics import SUM_ROWS, UsageSums, Weights
 
 #: Atoms drawn by one product, and the most features per task; pairs of features share the address
 #: of a draw.
@@ -70,8 +70,8 @@ class HostBackend(HostArrays):
 
     # ------------------------------------------------------------------------- moving arrays
 
-    def place(self, X: Any, class_of_row: NDArray[np.int64]) -> Data:
-        data = number_rows(in_memory(X), class_of_row)
+    def place(self, X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> Data:
+        data = number_rows(in_memory(X), class_of_row, sample_weight)
         return self.hold(replace(data, square=sum_of_squares(data.X, self.block_rows)))
 
     def hold(self, data: Data) -> Data:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,8 @@ class NumbaBackend(HostBackend):
 
         def block(index: int) -> UsageSums:
             rows = blocks[index]
+            if data.sample_weight is not None:
+                return _weighted_usage(rows, data, codes, residual_square, n_atoms)
             count = np.zeros((data.n_classes, n_atoms), dtype=np.int64)
             sums = (count, np.zeros(n_atoms), np.zeros(data.n_classes), np.zeros(data.n_classes))
             row_start = codes.row_start[rows.start : rows.stop + 1]
@@ -142,6 +145,25 @@ class NumbaBackend(HostBackend):
 
         run_blocks(gather_atoms, block_slices(n_atoms, SUM_ATOMS), self.n_threads)
         return sums
+
+
+def _weighted_usage(
+    rows: slice, data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+) -> UsageSums:
+    """Sums over some rows with weights; NumPy adds them up in the order of the rows."""
+    assert data.sample_weight is not None
+    n_classes = data.n_classes
+    row_start = codes.row_start[rows.start : rows.stop + 1]
+    entries, n_entries = slice(row_start[0], row_start[-1]), np.diff(row_start)
+    classes, weight = data.class_of_row[rows], data.sample_weight[rows]
+    atom, own_class = codes.atom[entries], np.repeat(classes, n_entries)
+    own_weight = np.repeat(weight, n_entries)
+    square = own_weight * codes.strength[entries].astype(np.float64) ** 2
+    count = np.bincount(own_class * n_atoms + atom, own_weight, n_classes * n_atoms)
+    by = ((atom, square, n_atoms), (own_class, square, n_classes))
+    by_row = (classes, weight * residual_square[rows], n_classes)
+    sums: list[Any] = [np.bincount(*values) for values in (*by, by_row)]
+    return UsageSums(count.reshape(n_classes, n_atoms), *sums)
 
 
 def _in_one_layout(parameters: Parameters) -> Parameters:

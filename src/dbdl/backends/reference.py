@@ -20,15 +20,17 @@ from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan, sweep_row
 from dbdl.model.conditionals import atom_posterior
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import AtomSums, UsageSums
+from dbdl.model.statistics import AtomSums, UsageSums, Weights
 
 
 @dataclass(frozen=True)
 class ReferenceBackend(HostBackend):
     """Dense NumPy, one thread."""
 
-    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> Data:
-        return super().place(np.asarray(X, dtype=np.float64), class_of_row)
+    def place(
+        self, X: Floats, class_of_row: NDArray[np.int64], sample_weight: Weights = None
+    ) -> Data:
+        return super().place(np.asarray(X, dtype=np.float64), class_of_row, sample_weight)
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         return Codes.from_dense(omp(data.X, atoms, n_nonzero, rule="forward").toarray())
@@ -62,13 +64,15 @@ class ReferenceBackend(HostBackend):
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
         dense = codes.to_dense(parameters.n_atoms)
-        one_hot = np.eye(data.n_classes)[data.class_of_row]
+        weight = data.row_weight(np.ones(data.n_classes))[:, np.newaxis]
+        of_class = (weight * np.eye(data.n_classes)[data.class_of_row]).T
         residual = data.X - dense @ parameters.atoms
+        count = of_class @ (dense != 0)
         return UsageSums(
-            count=(one_hot.T @ (dense != 0)).astype(np.int64),
-            energy=(dense**2).sum(axis=0),
-            strength_square=one_hot.T @ (dense**2).sum(axis=1),
-            residual_square=one_hot.T @ (residual**2).sum(axis=1),
+            count=count.astype(np.int64) if data.sample_weight is None else count,
+            energy=(weight * dense**2).sum(axis=0),
+            strength_square=of_class @ (dense**2).sum(axis=1),
+            residual_square=of_class @ (residual**2).sum(axis=1),
         )
 
     def gather(

@@ -34,7 +34,7 @@ from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import AtomSums, UsageSums, left_half
+from dbdl.model.statistics import AtomSums, UsageSums, Weights, left_half, some_weights
 
 #: Most bytes of rows in a part when parts are read in turn; a part has at least one block.
 PART_BYTES = 1 << 26
@@ -94,6 +94,7 @@ class Part:
     rows: slice  # of the source
     class_of_row: NDArray[np.int64]  # of these rows
     n_classes: int
+    sample_weight: Weights = None  # of these rows
 
     def open(self, backend: Backend) -> Data:
         """Read the rows and move them to where a backend needs them."""
@@ -103,8 +104,8 @@ class Part:
         """Return data with these rows; only the head knows the counts over all rows."""
         X = _writable(np.ascontiguousarray(X))
         unknown = np.zeros(self.n_classes, dtype=np.int64)
-        class_of_row = _writable(self.class_of_row)
-        return Data(X, class_of_row, unknown, unknown, np.nan, self.rows.start)
+        class_of_row, weight = _writable(self.class_of_row), self.sample_weight
+        return Data(X, class_of_row, unknown, unknown, np.nan, self.rows.start, weight)
 
 
 @dataclass(frozen=True)
@@ -215,13 +216,15 @@ class ShardedBackend(HostBackend):
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         return self.inner.lane(alone) if self.engine.is_here else nullcontext()
 
-    def place(self, X: Rows, class_of_row: NDArray[np.int64]) -> ShardedData:
+    def place(
+        self, X: Rows, class_of_row: NDArray[np.int64], sample_weight: Weights = None
+    ) -> ShardedData:
         X = self.engine.arrange(X)
-        data, nodes = number_rows(X, class_of_row), self.engine.nodes(X, self.block_rows)
+        data = number_rows(X, class_of_row, sample_weight)
+        nodes = self.engine.nodes(X, self.block_rows)
         slices = [node.rows(self.block_rows, X.shape[0]) for node in nodes]
         parts = tuple(
-            self.engine.hold(self.inner, Part(X, rows, data.class_of_row[rows], data.n_classes))
-            for rows in slices
+            self.engine.hold(self.inner, Part(X, rows, *_labels_of(data, rows))) for rows in slices
         )
         squares = [self._run(_square, part, self.block_rows) for part in parts]
         square = self.engine.fetch(self._tree(nodes, squares.__getitem__))
@@ -242,7 +245,7 @@ class ShardedBackend(HostBackend):
         n_classes, dtype = data.n_classes, data.X.dtype
         shape: Any = np.broadcast_to(dtype.type(0), (data.n_samples, n_classes))
         parts = [
-            PartOfLabels(np.empty((0, 0), dtype), rows, data.class_of_row[rows], n_classes)
+            PartOfLabels(np.empty((0, 0), dtype), rows, *_labels_of(data, rows))
             for rows in data.slices
         ]
         handles = tuple(map(self.engine.share, parts))
@@ -301,6 +304,11 @@ class ShardedBackend(HostBackend):
             return self.engine.run(operator.add, left_sum, below(right))
 
         return below(Node(nodes[0].first, nodes[-1].last))
+
+
+def _labels_of(data: Data, rows: slice) -> tuple[NDArray[np.int64], int, Weights]:
+    """Class indices of some rows, the number of classes, and the rows' weights."""
+    return data.class_of_row[rows], data.n_classes, some_weights(data.sample_weight, rows)
 
 
 # ----------------------------------------------------------------- work done where the rows are

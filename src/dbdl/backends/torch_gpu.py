@@ -45,7 +45,7 @@ from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan
 from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Floats, Parameters
-from dbdl.model.statistics import AtomSums, UsageSums
+from dbdl.model.statistics import AtomSums, UsageSums, Weights
 
 #: Pairs of features, or atoms, that one program draws.
 DRAW_BLOCK = 256
@@ -72,10 +72,19 @@ class DeviceData(Data):
 
     class_on_device: Any = None
     one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
+    weight_on_device: Any = None
 
     def row_weight(self, class_weight: Tensor) -> Tensor:
-        """Weight of each row in a sum (n_samples,)."""
-        return class_weight[self.class_on_device]
+        """Weight of each row in a sum (n_samples,): that of its class times its own."""
+        weight = class_weight[self.class_on_device]
+        return weight if self.weight_on_device is None else weight * self.weight_on_device
+
+    @property
+    def weighted_one_hot(self) -> Tensor:
+        """Weights of the rows of each class (n_classes, n_samples), in float64 if there are any."""
+        if self.weight_on_device is None:
+            return self.one_hot
+        return self.one_hot.double() * self.weight_on_device
 
 
 class DeviceSums(UsageSums):
@@ -90,13 +99,16 @@ class DeviceSums(UsageSums):
         n_classes, n_atoms = count.shape
         ends = np.cumsum([n_atoms, n_classes, n_atoms, n_classes])
         uses, n_strengths, energies, *both = np.split(small.cpu().numpy(), ends)
-        whole = {"uses": uses.astype(np.int64), "n_strengths": n_strengths.astype(np.int64)}
+        kind = np.float64 if count.dtype == torch.float64 else np.int64  # weighted, or whole
+        whole = {"uses": uses.astype(kind), "n_strengths": n_strengths.astype(kind)}
         sums = {"energy": energies, "strength_square": both[0], "residual_square": both[1]}
         vars(self).update(whole, **sums, count_on_device=count)
 
     @cached_property
-    def count(self) -> NDArray[np.int64]:
-        return self.count_on_device.long().cpu().numpy()
+    def count(self) -> NDArray[Any]:
+        weighted = self.count_on_device.dtype == torch.float64
+        count = self.count_on_device if weighted else self.count_on_device.long()
+        return count.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -124,15 +136,20 @@ class TorchBackend(HostBackend):
     def dot(self, one: Tensor, other: Tensor) -> float:
         return float(torch.dot(one.double().flatten(), other.double().flatten()))
 
-    def place(self, X: Floats, class_of_row: NDArray[np.int64]) -> DeviceData:
-        data = self.hold(number_rows(in_memory(X), class_of_row))
+    def place(
+        self, X: Floats, class_of_row: NDArray[np.int64], sample_weight: Weights = None
+    ) -> DeviceData:
+        data = self.hold(number_rows(in_memory(X), class_of_row, sample_weight))
         return replace(data, square=float(sum_of_squares(data.X, 1).sum()))
 
     def hold(self, data: Data) -> DeviceData:
         classes = self.put(data.class_of_row)
         one_hot = torch.nn.functional.one_hot(classes, data.n_classes).T.float().contiguous()
         placed = vars(data) | {"X": self.put(data.X)}
-        return DeviceData(**placed, class_on_device=classes, one_hot=one_hot)
+        weight = None if data.sample_weight is None else self.put(data.sample_weight)
+        return DeviceData(
+            **placed, class_on_device=classes, one_hot=one_hot, weight_on_device=weight
+        )
 
     def rows(self, data: Any, indices: NDArray[np.int64]) -> Tensor:
         return data.X[self.put(indices)]
@@ -201,12 +218,13 @@ class TorchBackend(HostBackend):
         return self._sums(data, codes, residuals(data.X, codes, atoms)[1])
 
     def _sums(self, data: Any, codes: Tensor, square: Tensor) -> UsageSums:
-        count = torch.zeros(data.n_classes, codes.shape[1], device=codes.device)
+        of_class, weight = data.weighted_one_hot, data.weight_on_device
+        count = of_class.new_zeros(data.n_classes, codes.shape[1])
         with exact_products():
             for rows in block_slices(len(codes), ROWS_TOGETHER):
-                count.addmm_(data.one_hot[:, rows], (codes[rows] != 0).float())
-        by_class = torch.stack([sum_of_squares(codes, 1), square]) @ data.one_hot.double().T
-        return DeviceSums(count, sum_of_squares(codes, 0), by_class)
+                count.addmm_(of_class[:, rows], (codes[rows] != 0).to(count.dtype))
+        by_class = torch.stack([sum_of_squares(codes, 1), square]) @ of_class.double().T
+        return DeviceSums(count, sum_of_squares(codes, 0, weight), by_class)
 
     def gather(
         self, data: Any, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
@@ -295,7 +313,7 @@ class TorchBackend(HostBackend):
         logit: Any = parameters.selection_logit
         count = self._count(sums).double()
         a = priors.beta_a + count
-        b = priors.beta_b + (self.put(n_rows)[:, None] - count)
+        b = priors.beta_b + (self.put(n_rows)[:, None] - count).clamp(min=0)  # rounding of weights
         log_p = torch.nn.functional.logsigmoid(logit)
         selection = float((a * log_p + b * (log_p - logit)).sum())
         selection -= logit.numel() * betaln(priors.beta_a, priors.beta_b)
@@ -323,7 +341,11 @@ class TorchBackend(HostBackend):
     def ridge_labels(
         self, data: Any, codes: Tensor, scale: NDArray[np.float64], penalty: float
     ) -> NDArray[np.float64]:
-        return self._solve_ridge(codes.double() * self.put(scale), data.one_hot.T.double(), penalty)
+        scaled, labels = codes.double() * self.put(scale), data.one_hot.T.double()
+        if data.weight_on_device is not None:
+            root = data.weight_on_device.sqrt()[:, None]
+            scaled, labels = root * scaled, root * labels
+        return self._solve_ridge(scaled, labels, penalty)
 
     def _solve_ridge(self, codes: Tensor, target: Tensor, penalty: float) -> NDArray[np.float64]:
         """Solve by the smaller of the two Gram matrices."""
@@ -400,9 +422,16 @@ def _along_diagonal(blocks: Tensor, width: int) -> Tensor:
     return blocks.as_strided((n_blocks * size // width, width, width), (width * rows, size, 1))
 
 
-def sum_of_squares(array: Tensor, dim: int) -> Tensor:
-    """Sums of squares along a dimension of a matrix, in float64, in parts to save memory."""
-    parts = [part.double().square().sum(dim=dim) for part in array.split(ROWS_TOGETHER)]
+def sum_of_squares(array: Tensor, dim: int, weight: Tensor | None = None) -> Tensor:
+    """Sums of squares along a dimension of a matrix, in float64, in parts to save memory.
+
+    Rows may have weights in sums along dimension 0.
+    """
+    squares = (part.double().square() for part in array.split(ROWS_TOGETHER))
+    if weight is not None:
+        pairs = zip(weight.split(ROWS_TOGETHER), squares, strict=True)
+        return torch.stack([own @ part for own, part in pairs]).sum(dim=0)
+    parts = [part.sum(dim=dim) for part in squares]
     return torch.cat(parts) if dim == 1 else torch.stack(parts).sum(dim=0)
 
 

@@ -145,7 +145,8 @@ def draw_selection(
     birth = tl.load(births + k, mask=inside, other=0)
     used = tl.load(count + c * n_atoms + k, mask=inside, other=0).to(tl.float64)
     place, rows = tl.load(places + c), tl.load(n_rows + c).to(tl.float64)
-    a, b = tl.load(prior) + used, tl.load(prior + 1) + (rows - used)
+    unused = tl.maximum(rows - used, 0.0)  # rounding of weights
+    a, b = tl.load(prior) + used, tl.load(prior + 1) + unused
     a = _log_gamma(key_0, key_1, SITE_A, place, birth, sweep, a, inside)
     b = _log_gamma(key_0, key_1, SITE_B, place, birth, sweep, b, inside)
     tl.store(out + c * n_atoms + k, a - b, mask=inside)

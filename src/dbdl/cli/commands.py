@@ -17,7 +17,7 @@ from dbdl.cli.errors import Commands, UserError, kept_in, user_mistakes
 from dbdl.cli.outputs import MODELS, PAGES, PICTURES, PREDICTIONS, RESULTS
 from dbdl.cli.terminal import say
 from dbdl.datasets import Dataset, load, sources
-from dbdl.experiments.measure import Part
+from dbdl.experiments.measure import UNBALANCED, Part, class_ratio
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
 from dbdl.experiments.run import Record, cells, fit_cell, latest, read_records, run_table
@@ -31,6 +31,8 @@ from dbdl.experiments.spec import (
 )
 from dbdl.experiments.summary import OURS, UNLEARNED, summarise
 from dbdl.experiments.warm import in_words
+from dbdl.learn.choice import ENSEMBLE_RESULTS
+from dbdl.learn.held_out import by_class
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
 from dbdl.registry import methods
@@ -109,8 +111,8 @@ def fit(
     }
     held_out = getattr(model, "held_out_", None)
     if held_out is not None:
-        found["held_out_accuracy"] = held_out.ensemble_accuracy
-        found["held_out_log_loss"] = held_out.ensemble_log_loss
+        for name in ENSEMBLE_RESULTS:
+            found[f"held_out_{name}"] = getattr(held_out, f"ensemble_{name}")
     terminal.print_pairs(found, as_json)
 
 
@@ -140,14 +142,19 @@ def predict(
             classes, probability = estimator.classes_.tolist(), estimator.predict_proba(rows.X)
     found: dict[str, Any] = {"rows": rows.n_samples}
     if rows.y is not None:
-        found["accuracy"] = float(np.mean(predicted.astype(str) == rows.y.astype(str)))
+        true, answers = rows.y.astype(str), predicted.astype(str)
+        found["accuracy"] = float(np.mean(answers == true))
+        found |= by_class(true, answers)
     if as_json:
         found["predicted"] = predicted.tolist()
         if probabilities:
             found |= {"classes": classes, "probabilities": probability.tolist()}
         print(json.dumps(found))
     elif "accuracy" in found:
-        say(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows")
+        means = ""
+        if class_ratio(true) >= UNBALANCED:
+            means = "; balanced accuracy {balanced_accuracy:.2%}, macro F1 {macro_f1:.2%}"
+        say(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows{means.format(**found)}")
     if output is not None or not as_json:
         lines = zip(predicted, probability, strict=True)
         rounded = ([answer, *(f"{p:.6g}" for p in row)] for answer, row in lines)

@@ -81,8 +81,9 @@ def print_results(table: Table, lines: Sequence[Line], as_json: bool) -> None:
 
 #: Columns of `HEADINGS` by need: where a terminal is too narrow for all, the last are left out.
 _BY_NEED = (
-    "method", "accuracy %", "paper %", "minus DBDL", "fit s", "query ms", "log-loss", "atoms",
-    "calibration error %", "paper fit s", "paper query ms", "chosen on training rows",
+    "method", "accuracy %", "paper %", "minus DBDL", "balanced accuracy %", "macro F1 %", "fit s",
+    "query ms", "log-loss", "atoms", "calibration error %", "paper fit s", "paper query ms",
+    "chosen on training rows",
 )  # fmt: skip
 
 
@@ -93,9 +94,11 @@ def print_panels(table: Table, lines: Sequence[Line], console: Console) -> None:
         shown = _columns_that_fit(panel, console.width)
         left_out |= set(panel.headings) - set(shown)
         grid = RichTable(title=f"{escape(table.title)}\n{escape(panel.title)}")
-        for name in shown:
+        for name, width in shown.items():
             is_text = name in ("method", "chosen on training rows")
-            grid.add_column(name, justify="left" if is_text else "right")
+            fixed = None if name == "accuracy %" else width  # where a failure is told
+            justify: Any = "left" if is_text else "right"
+            grid.add_column(name, justify=justify, width=fixed, min_width=width)
         for row in panel.cells:
             cells = dict(zip(panel.headings, map(escape, row), strict=True))
             style = "bold" if row[0].startswith("DBDL") else None
@@ -110,17 +113,22 @@ def print_panels(table: Table, lines: Sequence[Line], console: Console) -> None:
         console.print(f"Not shown: {names}. Use a wider window, --report or --json.", style="dim")
 
 
-def _columns_that_fit(panel: Panel, width: int) -> list[str]:
-    """Return the columns to show, in their order; failures, which are long, may wrap."""
-    wide = {}
+def _columns_that_fit(panel: Panel, width: int) -> dict[str, int]:
+    """Return the columns to show and their widths; failures, which are long, may wrap."""
+    whole, broken = {}, {}
     for name, *cells in zip(panel.headings, *panel.cells, strict=True):
-        words = name.split()  # a heading may break between words
-        wide[name] = 3 + max(len(c) for c in (*words, *cells) if not c.startswith("failed"))
+        longest = max((len(c) for c in cells if not c.startswith("failed")), default=0)
+        whole[name] = max(longest, len(name))
+        broken[name] = max(longest, *map(len, name.split()))  # a heading breaks between words
+
+    def is_narrow(widths: dict[str, int]) -> bool:
+        return 1 + sum(3 + widths[name] for name in broken) <= width  # with lines and spaces
+
     for name in reversed(_BY_NEED[2:]):
-        if 1 + sum(wide.values()) <= width:
+        if is_narrow(broken):
             break
-        wide.pop(name, None)
-    return list(wide)
+        broken.pop(name, None)
+    return {name: whole[name] for name in broken} if is_narrow(whole) else broken
 
 
 @contextmanager

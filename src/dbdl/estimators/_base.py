@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -30,16 +31,18 @@ from dbdl.coding import Coder, candidates, lengths_for
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, check_codes, decode
+from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import Identity
 from dbdl.learn.choice import Candidates, Choice
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import Member
-from dbdl.learn.online import OnlineState, begin, later_sweeps
+from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
 from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.state import Floats
+from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
@@ -174,6 +177,7 @@ class DictionaryEstimator(
         seed: int | None = None,
         n_chains: int | None = 1,
         leaves_out: bool = False,
+        sample_weight: Weights = None,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         seed = self._seed() if seed is None else seed
@@ -186,8 +190,9 @@ class DictionaryEstimator(
         if n_chains is None:
             n_chains = automatic_chains(len(class_of_row), len(views))
         problem = Problem(
-            X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out
-        )
+            X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out,
+            sample_weight,
+        )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
     def _views(self, atoms_per_row: float) -> tuple[Recipe, ...]:
@@ -299,6 +304,12 @@ class DictionaryEstimator(
                 "same as fit."
             )
         return begin(self._seed())
+
+    def _take_batch(self, state: OnlineState, rows: WeightedRows) -> tuple[OnlineState, Batch]:
+        """Number the rows of a batch; the mean weight of the first batch counts as one row."""
+        if not state.chains:
+            state = replace(state, unit_weight=rows.mean_weight)
+        return take_batch(state, *rows.in_units(state.unit_weight))
 
     # ------------------------------------------------------------------------ the fitted estimator
 

@@ -114,15 +114,22 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         """Rows to learn from and their class indices; sets ``classes_``."""
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
+        return rows, self._class_of_row(rows, labels)
+
+    def _class_of_row(
+        self, rows: Any, labels: NDArray[Any], of_rows: str = ""
+    ) -> NDArray[np.int64]:
+        """Class indices of rows to learn from, named by ``of_rows``; sets ``classes_``."""
         self._check_not_all_zero(rows)
         classes, class_of_row = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes, but y has 1 class: "
-                f"{str(classes[0])!r}. For rows without labels use BetaProcessDictionary."
+                f"{type(self).__name__} needs samples of at least 2 classes, but y has 1 class"
+                f"{of_rows}: {str(classes[0])!r}. For rows without labels use "
+                "BetaProcessDictionary."
             )
         self.classes_ = classes
-        return rows, class_of_row
+        return class_of_row
 
     @by_blocks
     def predict(self, X: ArrayLike) -> NDArray[Any]:

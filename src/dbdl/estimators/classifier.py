@@ -23,6 +23,7 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
+from dbdl.estimators._weights import ClassWeight, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.choice import Candidates, Choice, choose
 from dbdl.learn.held_out import HeldOutChoice
@@ -34,12 +35,12 @@ from dbdl.learn.online import (
     finish_batch,
     in_order,
     learn_batch,
-    take_batch,
 )
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
 from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smaller_sizes, smallest_good
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
+from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
@@ -124,6 +125,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     label_weight : float or "auto", default="auto"
         Weight of the appended labels for ``classifier="joint"``; with "auto" chains take 0.01, 0.1
         and 1 in turn.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, by which the weights of their rows are multiplied. "balanced" gives
+        every class the same total, if rows have no weights of their own: the weight of a class is
+        ``n_samples / (n_classes * n_samples_of_the_class)``. `partial_fit` takes a dict only.
     calibrate : bool, default=True
         Fit the temperature of `predict_proba` on the rows that chains left out. Otherwise the
         temperature is 1, and chains leave out no rows if there is nothing else to choose.
@@ -219,6 +224,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
         "label_weight": [StrOptions({"auto"}), POSITIVE],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
         "calibrate": ["boolean"],
     }
 
@@ -237,6 +243,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         classifier: str = "ridge",
         penalty: float = 0.1,
         label_weight: float | str = "auto",
+        class_weight: ClassWeight = None,
         calibrate: bool = True,
         model: ModelSettings | None = None,
         forgetting: float = 1.0,
@@ -258,6 +265,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.classifier = classifier
         self.penalty = penalty
         self.label_weight = label_weight
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.model = model
         self.forgetting = forgetting
@@ -327,8 +335,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn dictionaries and label atoms.
+
+        With weights, the chains draw from a weighted pseudo-posterior. The code of a row is drawn
+        as if the row had no weight, from its own posterior given the atoms. In everything that is
+        learned from the codes, a row of weight w counts as w rows with that one code: atoms,
+        selection probabilities, precisions, label atoms, views, and the log-loss of rows left out.
+        Initial atoms are drawn as without weights.
 
         Parameters
         ----------
@@ -338,21 +352,25 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             the workers of the current client if there is one.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative. They are divided by their mean, so that only their
+            ratios matter. Rows of weight 0 are left out first, as if they were not in X, and so
+            are classes that have no other rows.
 
         Returns
         -------
         self : DBDLClassifier
         """
-        rows, class_of_row = self._rows_and_classes(X, y)
+        rows, class_of_row, sample_weight = self._weighted_rows(X, y, sample_weight)
         candidates = self._candidates(len(class_of_row))
-        problem, crew = self._problem(rows, class_of_row, candidates)
+        problem, crew = self._problem(rows, class_of_row, sample_weight, candidates)
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
                 return self
             attempts = []
             for sized in self._sizes(problem):
                 learned = learn_members(sized, candidates.coders, crew, journal)
-                choice = choose(learned, problem.class_of_row, candidates)
+                choice = choose(learned, problem.class_of_row, candidates, problem.sample_weight)
                 attempts.append(Attempt(sized, learned, choice))
         (_, learned, choice), self.size_curve_ = smallest_good(attempts)
         members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
@@ -362,7 +380,13 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
         The first batch is learned as in `fit`. For each later one the chains continue for a quarter
@@ -383,6 +407,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         classes : array-like of shape (n_classes,), default=None
             Classes that later batches may have. Until they have rows, their scores are 0. Optional:
             without it, classes are known from their first rows on.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, as in `fit`. Those of all batches are divided by the mean weight of
+            the first batch, so that batches can be told apart by their weights too.
 
         Returns
         -------
@@ -399,6 +426,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 f"{self.classifier!r}: label atoms of other kinds do not follow from sums over "
                 "earlier rows."
             )
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "partial_fit with class_weight='balanced', which needs the classes of all rows at "
+                "once. Use a dict of weights, such as that of "
+                "sklearn.utils.class_weight.compute_class_weight for all labels."
+            )
         state, published = self._earlier_batches(), None
         if state.chains:
             coders = tuple(chain.coder for chain in self.chains_)
@@ -407,12 +440,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             published = Published(self.chains_, self.classes_, choice)
         rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
         check_classification_targets(labels)
-        self._check_not_all_zero(rows)
+        weighted = weigh(rows, labels, sample_weight)
         known = np.empty(0, labels.dtype) if published is None else self.classes_
-        all_classes = known_classes(known, labels, classes)
-        state, batch = take_batch(state, rows, labels)
-        candidates = self._candidates(len(labels), first=published is None)
-        problem, crew = self._problem(batch.data.X, batch.data.class_of_row, candidates, state)
+        all_classes = known_classes(known, weighted.labels, classes)
+        weighted = weighted.by_class(self.class_weight, all_classes)
+        self._check_not_all_zero(weighted.X)
+        state, batch = self._take_batch(state, weighted)
+        candidates = self._candidates(batch.data.n_samples, first=published is None)
+        problem, crew = self._problem(
+            batch.data.X, batch.data.class_of_row, batch.data.sample_weight, candidates, state
+        )
         with self._journal_of_batch(problem, candidates, state) as journal:
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
@@ -449,10 +486,23 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
+    def _weighted_rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray[np.int64], Weights]:
+        """Rows of positive weight, their class indices and weights; sets ``classes_``."""
+        rows, labels = self._labelled_rows(X, y)
+        check_classification_targets(labels)
+        known = weigh(rows, labels, sample_weight)
+        known = known.by_class(self.class_weight, np.unique(known.labels))
+        some = " with a positive weight" * (len(known.labels) < len(labels))
+        class_of_row = self._class_of_row(known.X, known.labels, some)
+        return known.X, class_of_row, known.in_units(known.mean_weight).sample_weight
+
     def _problem(
         self,
         X: Any,
         class_of_row: NDArray[np.int64],
+        sample_weight: Weights,
         candidates: Candidates,
         state: OnlineState | None = None,
     ) -> tuple[Problem, Crew]:
@@ -467,6 +517,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             X, class_of_row, n_classes, labels, seed,
             n_chains=n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
+            sample_weight=sample_weight,
         )  # fmt: skip
         if self._has_automatic_views:
             problem = replace(problem, views=self._usable_views(problem, problem.views, state))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
@@ -16,12 +16,14 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import FAMILIES, Coder
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
+from dbdl.estimators._weights import WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.choice import Candidates, Choice, without_rows
 from dbdl.learn.members import Member, learn_members, publish_members
-from dbdl.learn.online import finish_batch, learn_batch, take_batch
+from dbdl.learn.online import finish_batch, learn_batch
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
+from dbdl.model.statistics import Weights
 from dbdl.model.trust import Scope
 from dbdl.rows.lazy import in_memory
 
@@ -121,7 +123,7 @@ random_state, verbose
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
-    def fit(self, X: ArrayLike, y: None = None) -> Self:
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn a dictionary.
 
         Parameters
@@ -129,14 +131,15 @@ random_state, verbose
         X : array-like of shape (n_samples, n_features)
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, as in `DBDLClassifier.fit`.
 
         Returns
         -------
         self : BetaProcessDictionary
         """
-        rows = self._rows(X, reset=True)
-        self._check_not_all_zero(rows)
-        problem, crew = self._problem(rows)
+        known = self._weighted_rows(X, sample_weight, reset=True)
+        problem, crew = self._problem(*known.in_units(known.mean_weight))
         candidates = self._candidates()
         with self._journal(problem, candidates) as (problem, journal):
             if journal.is_ahead:
@@ -150,7 +153,9 @@ random_state, verbose
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     @single_threaded_blas()
-    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
         The first batch is learned as in `fit`. For each later one the chain continues for a quarter
@@ -163,16 +168,19 @@ random_state, verbose
         X : array-like of shape (n_samples, n_features)
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, as in `DBDLClassifier.partial_fit`.
 
         Returns
         -------
         self : BetaProcessDictionary
         """
         state = self._earlier_batches()
-        rows = self._rows(in_memory(X), reset=not state.chains)
-        self._check_not_all_zero(rows)
-        state, batch = take_batch(state, rows, np.zeros(len(rows), dtype=np.int64))
-        problem, crew = self._problem(batch.data.X, state.seed)
+        known = self._weighted_rows(in_memory(X), sample_weight, reset=not state.chains)
+        state, batch = self._take_batch(state, known)
+        problem, crew = self._problem(
+            batch.data.X, batch.data.class_of_row, batch.data.sample_weight, state.seed
+        )
         candidates = self._candidates()
         with self._journal_of_batch(problem, candidates, state) as journal:
             learned = learn_batch(
@@ -182,10 +190,23 @@ random_state, verbose
         state, members = finish_batch(state, learned, candidates.coders, choice)
         return self._publish(members, choice, online=state)
 
-    def _problem(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
+    def _weighted_rows(self, X: Any, sample_weight: Any, *, reset: bool) -> WeightedRows:
+        """Rows of positive weight, all of one class."""
+        rows = self._rows(X, reset=reset)
+        known = weigh(rows, np.zeros(rows.shape[0], dtype=np.int64), sample_weight)
+        self._check_not_all_zero(known.X)
+        return known
+
+    def _problem(
+        self,
+        X: Any,
+        one_class: NDArray[np.int64],
+        sample_weight: Weights,
+        seed: int | None = None,
+    ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""
-        one_class = np.zeros(X.shape[0], dtype=np.int64)
-        return self._pose(X, one_class, 1, LabelSettings("none"), seed=seed)
+        labels = LabelSettings("none")
+        return self._pose(X, one_class, 1, labels, seed, sample_weight=sample_weight)
 
     def _candidates(self) -> Candidates:
         """Return one coder of the family; the chain decides its number of non-zeros."""

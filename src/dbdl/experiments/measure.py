@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from dbdl.backends import NumbaBackend
 from dbdl.coding import Coder, encode_each
 from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.learn.held_out import by_class
 from dbdl.registry import Method
 
 #: Folds of the cross-validation that chooses settings, and bins of the calibration error.
@@ -26,6 +27,9 @@ N_FOLDS = 3
 N_BINS = 15
 #: Probabilities below this count as this in a log-loss.
 LEAST_PROBABILITY = 1e-15
+#: Classes are unbalanced if the largest has at least this many times the rows of the smallest:
+#: then balanced accuracy and macro F1 are shown beside the accuracy.
+UNBALANCED = 2.0
 
 
 class Part(NamedTuple):
@@ -33,6 +37,12 @@ class Part(NamedTuple):
 
     X: NDArray[Any]
     y: NDArray[Any]
+
+
+def class_ratio(y: NDArray[Any]) -> float:
+    """Rows of the largest class per row of the smallest."""
+    counts = np.unique(y, return_counts=True)[1]
+    return float(counts.max() / counts.min())
 
 
 def common_settings(method: Method, seed: int, n_jobs: int) -> dict[str, Any]:
@@ -77,6 +87,7 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
     predicted = model.predict(test.X)
     figures: dict[str, Any] = {
         "accuracy": float(np.mean(predicted == test.y)),
+        **by_class(test.y, predicted),
         "fit_seconds": fit_seconds,
         "query_milliseconds": 1e3 * (time.perf_counter() - start) / len(test.y),
         "n_atoms": _atoms_of_one_dictionary(model),

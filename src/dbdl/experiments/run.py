@@ -22,7 +22,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import dbdl
-from dbdl.experiments.measure import Part, choose_settings, common_settings, measure
+from dbdl.experiments.measure import Part, choose_settings, class_ratio, common_settings, measure
 from dbdl.experiments.protocol import Split, seed_of
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.spec import Entry, Table, nothing_chosen
@@ -134,6 +134,7 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         "quick": quick,
         "n_train": len(cell.split.train),
         "n_test": len(cell.split.test),
+        "class_ratio": class_ratio(data.y),
         **machine(),
     }
     warm_up_cell(cell, data, n_threads)  # a worker's process is not the one that began

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from dbdl.experiments.measure import UNBALANCED
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Entry, Table
 
@@ -34,6 +35,9 @@ class Line:
     spread: float  #: Standard deviation over splits.
     difference: float  #: Accuracy minus that of DBDL on the same splits.
     p_value: float  #: How likely a difference as large is by chance, see `paired_p_value`.
+    balanced_accuracy: float  #: In %, the mean over classes.
+    macro_f1: float  #: In %.
+    class_ratio: float  #: Rows of the largest class per row of the smallest.
     paper: float  #: Accuracy that the paper prints.
     paper_spread: float
     paper_fit_seconds: float
@@ -77,6 +81,9 @@ def _line(
         spread=float(values.std(ddof=1)) if len(values) > 1 else np.nan,
         difference=float(paired.mean()) if compared else np.nan,
         p_value=paired_p_value(paired, test_share) if compared else np.nan,
+        balanced_accuracy=100 * _mean(records, "balanced_accuracy"),
+        macro_f1=100 * _mean(records, "macro_f1"),
+        class_ratio=_mean(records, "class_ratio"),
         paper=dict(enumerate(entry.accuracy)).get(number, np.nan),
         paper_spread=dict(enumerate(entry.spread)).get(number, np.nan),
         paper_fit_seconds=np.nan if entry.fit_seconds is None else entry.fit_seconds,
@@ -186,6 +193,8 @@ HEADINGS = {
     "accuracy %": ("accuracy", ".2f"),
     "paper %": ("paper", ".2f"),
     "minus DBDL": ("difference", "+z.2f"),
+    "balanced accuracy %": ("balanced_accuracy", ".2f"),
+    "macro F1 %": ("macro_f1", ".2f"),
     "log-loss": ("log_loss", ".3f"),
     "calibration error %": ("calibration_error", ".1f"),
     "atoms": ("n_atoms", ".0f"),
@@ -198,7 +207,10 @@ HEADINGS = {
 
 
 def text_cells(line: Line) -> dict[str, str]:
-    """Cells of a line by `HEADINGS`; empty where nothing was measured."""
+    """Cells of a line by `HEADINGS`; empty where nothing was measured.
+
+    Balanced accuracy and macro F1 say little more than the accuracy unless classes are unbalanced.
+    """
     if line.failure and not line.n_splits:
         failed = {"method": line.method, "accuracy %": f"failed: {line.failure}"}
         return {**dict.fromkeys(HEADINGS, ""), **failed}
@@ -206,6 +218,8 @@ def text_cells(line: Line) -> dict[str, str]:
     cells["accuracy %"] += _text(line.spread, ".2f", " ± {}") + " *" * bool(line.failure)
     cells["paper %"] += _text(line.paper_spread, ".2f", " ± {}")
     cells["minus DBDL"] += _text(line.p_value, ".2g", " (p {})")
+    if not line.class_ratio >= UNBALANCED:
+        cells["balanced accuracy %"] = cells["macro F1 %"] = ""
     return cells
 
 

@@ -13,6 +13,7 @@ from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.priors import Priors
 from dbdl.model.settings import ModelSettings
 from dbdl.model.state import Floats, State
+from dbdl.model.statistics import Weights
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.gibbs import Options, drop, init
 from dbdl.sampler.posterior import Dictionary, publish
@@ -64,8 +65,11 @@ class ChainSettings(ModelSettings):
         return IsotropicPrior(precision)
 
     def priors(self, data: Data) -> Priors:
-        """Priors for given data, by default those of the paper's section 5."""
-        half_smallest_class = float(data.n_rows.min()) / 2
+        """Priors for given data, by default those of the paper's section 5.
+
+        A class counts at least as one row, however small its weights are.
+        """
+        half_smallest_class = max(float(data.n_rows.min()), 1.0) / 2
         return Priors(
             usage_a=half_smallest_class if self.usage_a is None else self.usage_a,
             usage_b=half_smallest_class if self.usage_b is None else self.usage_b,
@@ -95,12 +99,13 @@ def learn_chain(
     settings: ChainSettings,
     backend: Backend,
     journal: ChainJournal = SILENT,
+    sample_weight: Weights = None,
 ) -> LearnedChain:
     """Run one chain on rows (n_samples, n_features) and publish its dictionary.
 
     A chain that the journal resumes has the same bits as an uninterrupted one.
     """
-    data = backend.place(X, class_of_row)
+    data = backend.place(X, class_of_row, sample_weight)
     rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
     if journal.resumed is None:
         state, priors = _start(key, data, rows, settings, backend)

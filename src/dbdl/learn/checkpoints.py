@@ -25,7 +25,7 @@ from dbdl._threads import block_slices
 from dbdl.coding import Coder
 from dbdl.learn.problem import Problem
 from dbdl.model.record import Record
-from dbdl.model.statistics import SUM_ROWS
+from dbdl.model.statistics import SUM_ROWS, Weights
 from dbdl.model.trust import Count, Scope, check
 from dbdl.rows.lazy import LazyRows
 from dbdl.sampler.checkpoint import (
@@ -42,10 +42,14 @@ from dbdl.views import KernelView, View
 if TYPE_CHECKING:
     from dbdl.learn.members import LabelledAtoms
 
-#: Parameters of an estimator that do not change its result; ``random_state`` gives the seed.
+#: Parameters of an estimator that do not change its result; ``random_state`` gives the seed, and
+#: ``class_weight`` is part of the weights of the rows.
 NOT_DECIDING = frozenset(
-    {"n_jobs", "verbose", "random_state", "checkpoint", "checkpoint_every", "warm_start"}
-)
+    {
+        "n_jobs", "verbose", "random_state", "checkpoint", "checkpoint_every", "warm_start",
+        "class_weight",
+    }
+)  # fmt: skip
 FIT_FILE = "fit.npz"
 #: Seconds after which an unfinished file is assumed to belong to a killed process.
 STALE_SECONDS = 600
@@ -55,18 +59,18 @@ WHAT_TO_DO = "Use another path for checkpoint, or remove the folder to start aga
 # ------------------------------------------------------------------------------------- identity
 
 
-def fingerprint(X: Any, class_of_row: NDArray[np.int64]) -> str:
-    """Digest of rows (n_samples, n_features) and their class indices (n_samples,).
+def fingerprint(X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> str:
+    """Digest of rows (n_samples, n_features), their class indices and weights (n_samples,).
 
     Slices of X must be arrays; the rows need not be in memory all at once.
     """
     blocks = block_slices(len(class_of_row), SUM_ROWS)
     classes = [class_of_row[rows] for rows in blocks]
+    weights = b"" if sample_weight is None else sample_weight.tobytes()
     if isinstance(X, LazyRows):
-        return join_fingerprints(X.each_block(block_fingerprint, blocks, classes))
-    return join_fingerprints(
-        block_fingerprint(X[rows], own) for rows, own in zip(blocks, classes, strict=True)
-    )
+        return join_fingerprints([*X.each_block(block_fingerprint, blocks, classes), weights])
+    parts = [block_fingerprint(X[rows], own) for rows, own in zip(blocks, classes, strict=True)]
+    return join_fingerprints([*parts, weights])
 
 
 def block_fingerprint(rows: NDArray[Any], class_of_row: NDArray[np.int64]) -> bytes:
@@ -79,7 +83,7 @@ def block_fingerprint(rows: NDArray[Any], class_of_row: NDArray[np.int64]) -> by
 
 
 def join_fingerprints(blocks: Iterable[bytes]) -> str:
-    """Digest of all rows from the digests of their blocks, in order."""
+    """Digest of all rows from the digests of their blocks, in order, and the bytes of weights."""
     return hashlib.blake2b(b"".join(blocks), digest_size=32).hexdigest()
 
 
@@ -89,7 +93,7 @@ class Identity(Record):
 
     estimator: str  # name of its class
     parameters: dict[str, Any]  # those that change the result
-    data: str  # `fingerprint` of rows and class indices
+    data: str  # `fingerprint` of rows, class indices and weights
     seed: Count
 
     @classmethod
@@ -97,7 +101,8 @@ class Identity(Record):
         """Identity of a fit of a problem."""
         chosen = {name: value for name, value in parameters.items() if name not in NOT_DECIDING}
         plain = json.loads(json.dumps(chosen, default=_plain))
-        return cls(estimator, plain, fingerprint(problem.X, problem.class_of_row), problem.seed)
+        data = fingerprint(problem.X, problem.class_of_row, problem.sample_weight)
+        return cls(estimator, plain, data, problem.seed)
 
     def faults(self) -> Iterator[str]:
         """Report a missing number of sweeps, which decides whether chains may be resumed."""
@@ -150,7 +155,9 @@ def differences(old: Identity, new: Identity) -> list[str]:
     if old.seed != new.seed:
         found.append("random_state gives another seed")
     if old.data != new.data:
-        found.append("X or y are other data (values, order, type or scaling of the rows)")
+        found.append(
+            "X, y or the weights are other data (values, order, type or scaling of the rows)"
+        )
     return found
 
 

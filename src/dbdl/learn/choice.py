@@ -23,11 +23,16 @@ from dbdl.learn.held_out import (
     Classes,
     HeldOutChoice,
     Scores,
+    accuracy_of,
+    by_class,
     choose_coder,
     fit_sharpness,
+    join_weights,
     log_loss,
+    total_weight,
 )
 from dbdl.learn.members import LearnedMember
+from dbdl.model.statistics import Weights, some_weights
 
 #: The losses of all members together count as much as this many rows of a member's own when its
 #: coder and its sharpness are chosen.
@@ -37,6 +42,8 @@ POOLED_ROWS = 100.0
 WEIGHT_PENALTY = 0.3
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
+#: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
+ENSEMBLE_RESULTS = ("accuracy", "log_loss", "balanced_accuracy", "macro_f1")
 #: Most that the sharpness grows from a few members to the whole ensemble.
 MOST_GROWTH = 1.3
 
@@ -98,13 +105,16 @@ class Choice:
 
 
 def choose(
-    members: Sequence[LearnedMember], class_of_row: Classes, candidates: Candidates
+    members: Sequence[LearnedMember],
+    class_of_row: Classes,
+    candidates: Candidates,
+    sample_weight: Weights = None,
 ) -> Choice:
     """Choose coders, weights and the temperature on the rows that members left out."""
     left_out = left_out_by(members)
     if not all(len(member.rows) for member in left_out):
         return without_rows(candidates, len(members))
-    return choose_by_scores(left_out, class_of_row, candidates)
+    return choose_by_scores(left_out, class_of_row, candidates, sample_weight=sample_weight)
 
 
 def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
@@ -130,6 +140,7 @@ def choose_by_scores(
     class_of_row: Classes,
     candidates: Candidates,
     before: Choice | None = None,
+    sample_weight: Weights = None,
 ) -> Choice:
     """Choose by the scores of rows that members have not seen.
 
@@ -139,13 +150,15 @@ def choose_by_scores(
     view_of_member = np.array([member.view for member in members])
     n_views = int(view_of_member.max()) + 1
     of_view = [[m for m in members if m.view == view] for view in range(n_views)]
+    rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
     held_out = choose_coder(
         candidates.coders,
         [
             [np.concatenate(s) for s in zip(*(m.scores for m in own), strict=True)]
             for own in of_view
         ],
-        [np.concatenate([class_of_row[m.rows] for m in own]) for own in of_view],
+        [class_of_row[rows] for rows in rows_of_view],
+        [some_weights(sample_weight, rows) for rows in rows_of_view],
     )
     share = 1.0
     if before is not None and before.held_out is not None:
@@ -155,20 +168,20 @@ def choose_by_scores(
     calibrated = [
         b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
     ]
-    groups = group_by_rows(members, calibrated, class_of_row)
+    groups = group_by_rows(members, calibrated, class_of_row, sample_weight)
     weights = fit_weights(groups, view_of_member)
     total = float(weights @ sharpness)
     results = ensemble_results(groups, weights)
     sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
     temperature = len(members) / (sharpness_of_all * total)
     weights = weights * sharpness / total
-    accuracy, loss = results.accuracy, results.log_loss
+    of_ensemble = {f"ensemble_{name}": getattr(results, name) for name in ENSEMBLE_RESULTS}
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
         weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
-        accuracy, loss = pool_together(before.held_out, accuracy, loss, share)
-    held_out = replace(held_out, ensemble_accuracy=accuracy, ensemble_log_loss=loss)
+        of_ensemble = pool_together(before.held_out, of_ensemble, share)
+    held_out = replace(held_out, **of_ensemble)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
@@ -235,6 +248,7 @@ class Group(NamedTuple):
     members: NDArray[np.int64]
     scores: Scores  # (n_members, n_rows, n_classes)
     class_of_row: Classes
+    sample_weight: Weights = None
 
     def total(self, weights: NDArray[np.float64]) -> Scores:
         """Weighted mean of the members' scores (n_rows, n_classes)."""
@@ -243,16 +257,21 @@ class Group(NamedTuple):
 
 
 def group_by_rows(
-    members: Sequence[LeftOut], scores: Sequence[Scores], class_of_row: Classes
+    members: Sequence[LeftOut],
+    scores: Sequence[Scores],
+    class_of_row: Classes,
+    sample_weight: Weights = None,
 ) -> list[Group]:
     """Group members by the rows that they left out."""
     found: dict[bytes, list[int]] = {}
     for number, member in enumerate(members):
         found.setdefault(member.rows.tobytes(), []).append(number)
-    return [
-        Group(np.array(own), np.stack([scores[j] for j in own]), class_of_row[members[own[0]].rows])
-        for own in found.values()
-    ]
+
+    def group(own: list[int]) -> Group:
+        rows, together = members[own[0]].rows, np.stack([scores[j] for j in own])
+        return Group(np.array(own), together, class_of_row[rows], some_weights(sample_weight, rows))
+
+    return [group(own) for own in found.values()]
 
 
 def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -261,7 +280,7 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
     Members of one view have the same weight. A weighted sum of log-probabilities of softmaxes is
     the softmax of a weighted sum of scores, so the ensemble stays linear in the codes.
     """
-    n_rows = sum(len(group.class_of_row) for group in groups)
+    n_rows = sum(total_weight(len(g.class_of_row), g.sample_weight) for g in groups)
     smoothing = 1.0 / (n_rows + 1.0)
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -272,8 +291,12 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
             logs = log_softmax(group.total(of_member), axis=1)
             target = np.full(logs.shape, smoothing / logs.shape[1])
             target[np.arange(len(logs)), group.class_of_row] += 1 - smoothing
-            value -= float((target * logs).sum())
-            gap = np.exp(logs) - target
+            loss_of_row, gap = -target * logs, np.exp(logs) - target
+            if group.sample_weight is not None:
+                loss_of_row, gap = (
+                    group.sample_weight[:, np.newaxis] * a for a in (loss_of_row, gap)
+                )
+            value += float(loss_of_row.sum())
             own = (gap * group.scores).sum(axis=(1, 2)) / len(group.members)
             np.add.at(slope, view_of_member[group.members], own)
         return value, slope
@@ -285,15 +308,14 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
 
 
 def pool_together(
-    before: HeldOutChoice | None, accuracy: float, loss: float, share: float
-) -> tuple[float, float]:
+    before: HeldOutChoice | None, now: dict[str, float], share: float
+) -> dict[str, float]:
     """Pool the results of an ensemble with earlier ones, if there are any."""
-    if before is None or before.ensemble_accuracy is None or before.ensemble_log_loss is None:
-        return accuracy, loss
-    return (
-        share * accuracy + (1 - share) * before.ensemble_accuracy,
-        share * loss + (1 - share) * before.ensemble_log_loss,
-    )
+    earlier = {name: getattr(before, name, None) for name in now}
+    return {
+        name: value if (old := earlier[name]) is None else share * value + (1 - share) * old
+        for name, value in now.items()
+    }
 
 
 class EnsembleResults(NamedTuple):
@@ -303,15 +325,22 @@ class EnsembleResults(NamedTuple):
     accuracy: float
     log_loss: float
     n_rows: int
+    balanced_accuracy: float
+    macro_f1: float
 
 
 def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> EnsembleResults:
     """Fit the sharpness of weighted scores, and return the accuracy and log-loss with it."""
     scores = np.concatenate([group.total(weights) for group in groups])
     classes = np.concatenate([group.class_of_row for group in groups])
-    sharpness = fit_sharpness(scores, classes)
-    accuracy = float((scores.argmax(axis=1) == classes).mean())
-    return EnsembleResults(sharpness, accuracy, log_loss(scores, classes, sharpness), len(classes))
+    weight = join_weights([group.sample_weight for group in groups])
+    sharpness = fit_sharpness(scores, classes, weight)
+    loss = log_loss(scores, classes, sharpness, weight)
+    accuracy, means = (
+        accuracy_of(scores, classes, weight),
+        by_class(classes, scores.argmax(1), weight),
+    )
+    return EnsembleResults(sharpness, accuracy, loss, len(classes), **means)
 
 
 def growth(

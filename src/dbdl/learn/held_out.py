@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from scipy.special import softmax
 from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
+from dbdl.model.statistics import Weights
 from dbdl.model.trust import Count, Length, NotNegative, Number, Positive, reals
 
 #: The inverse of a smaller sharpness, a temperature, would overflow.
@@ -61,11 +63,14 @@ def _classes_by_first_row(class_of_row: Classes) -> Classes:
     return classes[np.argsort(first)]
 
 
-def log_loss(scores: Scores, class_of_row: Classes, sharpness: float) -> float:
+def log_loss(
+    scores: Scores, class_of_row: Classes, sharpness: float, sample_weight: Weights = None
+) -> float:
     """Mean of -log softmax(sharpness * scores) at the true classes."""
     below = _below_largest(scores)
     true = below[np.arange(len(below)), class_of_row]
-    return _mean_log_sum(below, sharpness) - sharpness * float(true.mean())
+    true_mean = float(np.average(true, weights=sample_weight))
+    return _mean_log_sum(below, sharpness, sample_weight) - sharpness * true_mean
 
 
 def _below_largest(scores: Scores) -> Scores:
@@ -74,29 +79,58 @@ def _below_largest(scores: Scores) -> Scores:
     return below
 
 
-def _mean_log_sum(below: Scores, sharpness: float) -> float:
+def _mean_log_sum(below: Scores, sharpness: float, sample_weight: Weights) -> float:
     """Mean over rows of log sum exp(sharpness * below)."""
-    return float(np.log(np.exp(sharpness * below).sum(axis=1)).mean())
+    logs = np.log(np.exp(sharpness * below).sum(axis=1))
+    return float(np.average(logs, weights=sample_weight))
 
 
-def fit_sharpness(scores: Scores, class_of_row: Classes) -> float:
+def total_weight(n_rows: int, sample_weight: Weights) -> float:
+    """Number of rows, a row of weight w counted w times."""
+    return float(n_rows) if sample_weight is None else float(sample_weight.sum())
+
+
+def accuracy_of(scores: Scores, class_of_row: Classes, sample_weight: Weights = None) -> float:
+    """Share of rows whose largest score is that of their class."""
+    return float(np.average(scores.argmax(axis=1) == class_of_row, weights=sample_weight))
+
+
+def by_class(
+    true: NDArray[Any], predicted: NDArray[Any], sample_weight: Weights = None
+) -> dict[str, float]:
+    """Balanced accuracy and macro F1: means over classes, each counted alike."""
+    from sklearn.metrics import balanced_accuracy_score, f1_score  # slow to import
+
+    with warnings.catch_warnings():  # a predicted class may have no row here
+        warnings.simplefilter("ignore")
+        balanced = balanced_accuracy_score(true, predicted, sample_weight=sample_weight)
+        f1 = f1_score(
+            true, predicted, average="macro", sample_weight=sample_weight, zero_division=0
+        )
+    return {"balanced_accuracy": float(balanced), "macro_f1": float(f1)}
+
+
+def fit_sharpness(scores: Scores, class_of_row: Classes, sample_weight: Weights = None) -> float:
     """Inverse temperature of the softmax with the least log-loss.
 
     The labels are smoothed as if one more row with a random label had been seen. Otherwise the
     sharpness would be infinite if all rows are classified correctly.
     """
-    smoothing = 1.0 / (len(scores) + 1.0)
+    smoothing = 1.0 / (total_weight(len(scores), sample_weight) + 1.0)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(scores.std()) or 1.0
     if not np.isfinite(spread):
         raise ValueError(SCORES_OVERFLOW)
     below = _below_largest(scores)
-    true = float(below[np.arange(len(below)), class_of_row].mean())
-    labelled = (1 - smoothing) * true + smoothing * float(below.mean())
+    true = below[np.arange(len(below)), class_of_row]
+    true_mean = float(np.average(true, weights=sample_weight))
+    each = None if sample_weight is None else np.broadcast_to(sample_weight, below.T.shape).T
+    mean = float(np.average(below, weights=each))
+    labelled = (1 - smoothing) * true_mean + smoothing * mean
 
     def loss(log_sharpness: float) -> float:
         sharpness = np.exp(log_sharpness) / spread
-        return _mean_log_sum(below, sharpness) - sharpness * labelled
+        return _mean_log_sum(below, sharpness, sample_weight) - sharpness * labelled
 
     best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded")
     return float(np.exp(best.x)) / spread
@@ -112,7 +146,8 @@ def to_probabilities(scores: Scores, sharpness: float) -> Scores:
 class HeldOutChoice(Record):
     """Accuracy and log-loss of every coder on the held-out rows, and the best of them.
 
-    Rows that several members of an ensemble left out count once for each of them.
+    Rows that several members of an ensemble left out count once for each of them. Rows with weights
+    have them here too, except in ``n_rows``.
 
     Attributes
     ----------
@@ -130,9 +165,11 @@ class HeldOutChoice(Record):
         Inverse temperature for each coder.
     view_log_loss, view_sharpness : ndarray of shape (n_views, n_coders)
         The same for the members of each view.
-    ensemble_accuracy, ensemble_log_loss : float or None
+    ensemble_accuracy, ensemble_log_loss, ensemble_balanced_accuracy, ensemble_macro_f1 : float \
+or None
         Results of an ensemble with the coders and weights that were chosen: each row is scored by
-        the members that left it out. None if the scores above are not those of single members.
+        the members that left it out. Balanced accuracy and macro F1 are means over classes. None if
+        the scores above are not those of single members.
     """
 
     coders: Annotated[tuple[Coder, ...], Length("n_coders")]
@@ -148,6 +185,8 @@ class HeldOutChoice(Record):
     ]
     ensemble_accuracy: Annotated[float, Number(least=0, most=1)] | None = None
     ensemble_log_loss: NotNegative | None = None
+    ensemble_balanced_accuracy: Annotated[float, Number(least=0, most=1)] | None = None
+    ensemble_macro_f1: Annotated[float, Number(least=0, most=1)] | None = None
 
     def faults(self) -> Iterator[str]:
         """Report an index of the best coder that is out of range, and results of no view."""
@@ -163,20 +202,25 @@ class HeldOutChoice(Record):
 
 
 def choose_coder(
-    coders: Sequence[Coder], views: Sequence[Sequence[Scores]], classes: Sequence[Classes]
+    coders: Sequence[Coder],
+    views: Sequence[Sequence[Scores]],
+    classes: Sequence[Classes],
+    weights: Sequence[Weights] | None = None,
 ) -> HeldOutChoice:
     """Choose among coders by the log-loss of held-out scores.
 
-    Each view has one array (n_rows, n_classes) of scores per coder, and the classes of its rows.
+    Each view has one array (n_rows, n_classes) of scores per coder, and the classes of its rows;
+    maybe also their weights.
     """
-    own = [_losses(scores, y) for scores, y in zip(views, classes, strict=True)]
+    weights = [None] * len(views) if weights is None else weights
+    own = [_losses(*view) for view in zip(views, classes, weights, strict=True)]
     pooled = [np.concatenate(parts) for parts in zip(*views, strict=True)]
-    class_of_row = np.concatenate(classes)
-    losses, sharpness = _losses(pooled, class_of_row)
+    class_of_row, weight = np.concatenate(classes), join_weights(weights)
+    losses, sharpness = _losses(pooled, class_of_row, weight)
     best = int(np.argmin(losses))
     return HeldOutChoice(
         coders=tuple(coders),
-        accuracy=np.array([(s.argmax(axis=1) == class_of_row).mean() for s in pooled]),
+        accuracy=np.array([accuracy_of(s, class_of_row, weight) for s in pooled]),
         log_loss=losses,
         best=best,
         sharpness=float(sharpness[best]),
@@ -187,8 +231,18 @@ def choose_coder(
     )
 
 
-def _losses(scores: Sequence[Scores], class_of_row: Classes) -> tuple[Scores, Scores]:
+def join_weights(parts: Sequence[Weights]) -> Weights:
+    """Weights of several sets of rows, all with weights or all without."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
+
+
+def _losses(
+    scores: Sequence[Scores], class_of_row: Classes, sample_weight: Weights
+) -> tuple[Scores, Scores]:
     """Log-loss by each coder after fitting the sharpness, and the sharpness."""
-    sharpness = [fit_sharpness(s, class_of_row) for s in scores]
-    losses = [log_loss(s, class_of_row, b) for s, b in zip(scores, sharpness, strict=True)]
+    sharpness = [fit_sharpness(s, class_of_row, sample_weight) for s in scores]
+    losses = [
+        log_loss(s, class_of_row, b, sample_weight) for s, b in zip(scores, sharpness, strict=True)
+    ]
     return np.array(losses), np.array(sharpness)

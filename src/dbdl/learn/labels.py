@@ -15,6 +15,7 @@ from dbdl.learn.chain import ChainSettings, LearnedChain
 from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.ridge import ridge
 from dbdl.model.state import Floats, Parameters, State
+from dbdl.model.statistics import Weights
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import run
 
@@ -35,10 +36,22 @@ def ridge_label_atoms(
     n_classes: int,
     penalty: float,
     backend: Backend | None = None,
+    sample_weight: Weights = None,
 ) -> NDArray[np.float64]:
     """Ridge regression of the labels on codes (eq. 15): label atoms (n_atoms, n_classes)."""
     solve = ridge if backend is None else backend.ridge
-    return solve(codes, one_hot(class_of_row, n_classes), penalty)
+    target = one_hot(class_of_row, n_classes)
+    return solve(*root_weighted(codes, target, sample_weight), penalty)
+
+
+def root_weighted(
+    codes: csr_matrix, target: NDArray[np.float64], sample_weight: Weights
+) -> tuple[csr_matrix, NDArray[np.float64]]:
+    """Codes and targets times the roots of the weights, so that their products are weighted."""
+    if sample_weight is None:
+        return codes, target
+    root = np.sqrt(sample_weight)
+    return csr_matrix(codes.multiply(root[:, np.newaxis])), target * root[:, np.newaxis]
 
 
 def gibbs_label_atoms(

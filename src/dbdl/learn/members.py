@@ -150,7 +150,7 @@ def learn_member(
     view = share.view.fit(rows)
     X: Any = rows.X
     X = X.through(view) if hasattr(X, "through") else view.apply(X, backend.n_threads)
-    own_problem = problem.with_rows(X, rows.class_of_row, share.label_weight)
+    own_problem = problem.of_member(rows, X, share.label_weight)
     own = journal.chain(share.number, own_problem)
     atoms = own.member
     if atoms is None:
@@ -186,10 +186,11 @@ def recoded_label_atoms(
     """Label atoms for each coder, by ridge regression on training rows that it recodes."""
     return [
         ridge_label_atoms(
-            codes, problem.class_of_row, problem.n_classes, problem.labels.penalty, backend
+            codes, problem.class_of_row, problem.n_classes, problem.labels.penalty, backend,
+            problem.sample_weight,
         )
         for codes in encode_each(np.asarray(problem.X), atoms, coders, backend)
-    ]
+    ]  # fmt: skip
 
 
 def publish_atoms(
@@ -259,14 +260,14 @@ def learn_with_labels(
 ) -> LabelledChain:
     """Learn one chain; for joint labels, from rows with the labels appended."""
     X: Any = problem.X
-    settings, labels = problem.settings, problem.labels
+    settings, labels, weight = problem.settings, problem.labels, problem.sample_weight
     if labels.kind != "joint":
-        chain = learn_chain(key, X, problem.class_of_row, settings, backend, journal)
+        chain = learn_chain(key, X, problem.class_of_row, settings, backend, journal, weight)
         return LabelledChain(key, problem, chain, chain.dictionary, None, backend)
-    n_features, weight = X.shape[1], labels.weights[0]
-    rows = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, weight)
+    n_features, label_weight = X.shape[1], labels.weights[0]
+    rows = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, label_weight)
     if settings.atom_precision is None:
         settings = replace(settings, atom_precision=float(n_features))
-    chain = learn_chain(key, rows, problem.class_of_row, settings, backend, journal)
-    dictionary, label_atoms = split_labels(chain.dictionary, n_features, weight)
+    chain = learn_chain(key, rows, problem.class_of_row, settings, backend, journal, weight)
+    dictionary, label_atoms = split_labels(chain.dictionary, n_features, label_weight)
     return LabelledChain(key, problem, chain, dictionary, label_atoms, backend)

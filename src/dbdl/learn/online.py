@@ -34,7 +34,7 @@ from dbdl.learn.choice import (
 )
 from dbdl.learn.held_out import Fold
 from dbdl.learn.journal import Journal
-from dbdl.learn.labels import one_hot
+from dbdl.learn.labels import one_hot, root_weighted
 from dbdl.learn.members import (
     LearnedMember,
     Member,
@@ -50,8 +50,8 @@ from dbdl.model.priors import Priors
 from dbdl.model.record import Record
 from dbdl.model.ridge import scaled_ridge
 from dbdl.model.state import Floats, Parameters, State
-from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums
-from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, whole
+from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums, Weights, some_weights
+from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, Positive, whole
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, run
@@ -141,6 +141,8 @@ class OnlineState(Record):
         Number of row indices used so far, a multiple of `dbdl.draws.PLACES_OF_A_DRAW`.
     chains : list of OnlineChain
         Empty before the first batch.
+    unit_weight : float
+        Mean weight of the rows of the first batch; a row of this weight counts once.
     """
 
     seed: Count
@@ -149,6 +151,7 @@ class OnlineState(Record):
     n_rows: Annotated[int, Number(least=1, most=MOST_ROWS)]
     n_numbers: Annotated[int, Number(least=1, most=MOST_ROWS)]
     chains: list[OnlineChain]
+    unit_weight: Positive = 1.0
 
     def faults(self) -> Iterator[str]:
         """Report rows, classes and chains that disagree."""
@@ -180,9 +183,15 @@ class Batch:
     def seen(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
         """Return some of the rows through a view."""
         X, class_of_row = view.apply(self.data.X[rows], n_threads), self.data.class_of_row[rows]
-        n_rows = np.bincount(class_of_row, minlength=self.data.n_classes)
-        square = sum_of_squares(X, SUM_ROWS)
-        return replace(self.data, X=X, class_of_row=class_of_row, n_rows=n_rows, square=square)
+        weight = some_weights(self.data.sample_weight, rows)
+        return replace(
+            self.data,
+            X=X,
+            class_of_row=class_of_row,
+            n_rows=np.bincount(class_of_row, weight, self.data.n_classes),
+            square=sum_of_squares(X, SUM_ROWS),
+            sample_weight=weight,
+        )
 
 
 class Published(NamedTuple):
@@ -421,6 +430,7 @@ def label_sums(
         atoms = PreparedAtoms(learned.dictionary.atoms, code_prior(learned, learned.dictionary))
         codes = coder.encode(backend.to_host(data.X), atoms, backend).astype(np.float64)
         labels = one_hot(data.class_of_row, data.n_classes)
+        codes, labels = root_weighted(codes, labels, data.sample_weight)
         own = AtomSums((codes.T @ codes).toarray(), codes.T @ labels)
     if known is None:
         return own
@@ -442,7 +452,9 @@ def begin(seed: int) -> OnlineState:
     return OnlineState(seed, np.empty(0), np.empty(0, dtype=np.int64), 0, 0, [])
 
 
-def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, Batch]:
+def take_batch(
+    state: OnlineState, X: Floats, y: NDArray, sample_weight: Weights = None
+) -> tuple[OnlineState, Batch]:
     """Give indices to the rows and classes of a batch, and count them in the state."""
     present, first, class_of_row = np.unique(y, return_index=True, return_inverse=True)
     new = ~np.isin(present, state.labels)
@@ -454,10 +466,11 @@ def take_batch(state: OnlineState, X: Floats, y: NDArray) -> tuple[OnlineState, 
     data = Data(
         X=np.ascontiguousarray(X),
         class_of_row=np.ascontiguousarray(class_of_row, dtype=np.int64),
-        n_rows=np.bincount(class_of_row, minlength=len(labels)),
+        n_rows=np.bincount(class_of_row, sample_weight, len(labels)),
         first_row=np.concatenate([state.first_row, state.n_numbers + first[new]]),
         square=np.nan,  # depends on the view
         offset=state.n_numbers,
+        sample_weight=sample_weight,
     )
     last = state.n_numbers + len(X)
     state = replace(
@@ -525,7 +538,9 @@ def learn_batch_in_chain(
     if known is None:
         view = share.view.fit(problem.rows_of(rows)._replace(n_threads=backend.n_threads))
         data = batch.seen(rows, view, backend.n_threads)
-        learned = learn_chain(key, data.X, data.class_of_row, settings, backend, own)
+        learned = learn_chain(
+            key, data.X, data.class_of_row, settings, backend, own, data.sample_weight
+        )
     else:
         view = known.view
         data = batch.seen(rows, view, backend.n_threads)
@@ -599,14 +614,16 @@ def choose_for_batch(
     """
     data = batch.data
     if published is None:
-        return choose(members, data.class_of_row, candidates)
+        return choose(members, data.class_of_row, candidates, data.sample_weight)
     if data.n_samples < LEAST_SCORED or not candidates.is_open:
         return keep_choice(published.choice, candidates)
     if leaves_out_rows(state, batch):
         left_out = left_out_by(members)
         if not all(len(member.rows) for member in left_out):
             return keep_choice(published.choice, candidates)
-        return choose_by_scores(left_out, data.class_of_row, candidates, published.choice)
+        return choose_by_scores(
+            left_out, data.class_of_row, candidates, published.choice, data.sample_weight
+        )
     n_scored = min(data.n_samples, MOST_LEFT_OUT)
     rows = np.linspace(0, data.n_samples - 1, n_scored).astype(np.int64)
     place = np.searchsorted(published.classes, state.labels)
@@ -615,8 +632,8 @@ def choose_for_batch(
         LeftOut(np.arange(n_scored), scores, member.share.view_number)
         for scores, member in zip(scored, members, strict=True)
     ]
-    classes = place[data.class_of_row[rows]]
-    return choose_by_scores(left_out, classes, candidates, published.choice)
+    classes, weight = place[data.class_of_row[rows]], some_weights(data.sample_weight, rows)
+    return choose_by_scores(left_out, classes, candidates, published.choice, weight)
 
 
 def _scores_of_new_rows(

@@ -13,6 +13,7 @@ from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.held_out import Fold, stratified_folds
 from dbdl.model.state import Floats
+from dbdl.model.statistics import Weights, some_weights
 from dbdl.rows.lazy import LazyRows
 from dbdl.views import LabelledRows, Recipe, View
 
@@ -70,6 +71,7 @@ class Problem:
     seed: int = 0
     views: tuple[Recipe, ...] = (View(),)  # members take them in turn
     leaves_out: bool = True  # members leave out rows, on which choices are made
+    sample_weight: Weights = None  # (n_samples,); None if every row counts once
     first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
 
     @property
@@ -119,9 +121,15 @@ class Problem:
         X: Any = self.X
         if len(rows) < len(self.class_of_row):
             X = X.only(rows) if isinstance(X, LazyRows) else X[rows]
-        return LabelledRows(X, self.class_of_row[rows], self.n_classes)
+        weight = some_weights(self.sample_weight, rows)
+        return LabelledRows(X, self.class_of_row[rows], self.n_classes, sample_weight=weight)
 
-    def with_rows(self, X: Any, class_of_row: NDArray[np.int64], label_weight: float) -> Problem:
-        """Return the problem of one member."""
-        labels = replace(self.labels, weights=(label_weight,))
-        return replace(self, X=X, class_of_row=class_of_row, labels=labels)
+    def of_member(self, rows: LabelledRows, X: Any, label_weight: float) -> Problem:
+        """Return the problem of one member, which sees its rows as ``X``."""
+        return replace(
+            self,
+            X=X,
+            class_of_row=rows.class_of_row,
+            sample_weight=rows.sample_weight,
+            labels=replace(self.labels, weights=(label_weight,)),
+        )

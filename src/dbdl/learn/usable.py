@@ -16,6 +16,7 @@ from dbdl._products import block_product
 from dbdl.draws import make_key
 from dbdl.learn.held_out import stratified_folds
 from dbdl.learn.problem import N_FOLDS, Problem
+from dbdl.model.statistics import some_weights
 from dbdl.views import LabelledRows, Recipe, evenly_spread
 
 #: Rows that the guard looks at: neighbours, and rows that are asked for them.
@@ -47,7 +48,8 @@ def usable_views(problem: Problem, views: tuple[Recipe, ...]) -> tuple[Recipe, .
 
 def _in_memory(problem: Problem, rows: NDArray[np.int64]) -> LabelledRows:
     X: Any = problem.X[rows]
-    return LabelledRows(X, problem.class_of_row[rows], problem.n_classes)
+    weight = some_weights(problem.sample_weight, rows)
+    return LabelledRows(X, problem.class_of_row[rows], problem.n_classes, sample_weight=weight)
 
 
 def _share_of_same_class(view: Recipe, known: LabelledRows, asked: LabelledRows) -> float:
@@ -55,4 +57,5 @@ def _share_of_same_class(view: Recipe, known: LabelledRows, asked: LabelledRows)
     fitted = view.fit(known)
     cosines = block_product(fitted.apply(asked.X), np.ascontiguousarray(fitted.apply(known.X).T))
     nearest = cosines.argmax(axis=1)
-    return float((known.class_of_row[nearest] == asked.class_of_row).mean())
+    same = known.class_of_row[nearest] == asked.class_of_row
+    return float(np.average(same, weights=asked.sample_weight))

@@ -8,7 +8,7 @@ eq. 7), and ``norm_square``, the squared norm of the atom.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.priors import Priors
 from dbdl.model.trust import Floats
+
+#: Numbers of rows; with weights they need not be whole.
+Counts = NDArray[Any]
 
 
 class Normal(NamedTuple):
@@ -84,14 +87,14 @@ def strength_posterior(match, norm_square, strength_precision, noise_precision) 
     return Normal(noise_precision * match / precision, precision)
 
 
-def selection_posterior(
-    count: NDArray[np.int64], n_rows: NDArray[np.int64], priors: Priors
-) -> Beta:
+def selection_posterior(count: Counts, n_rows: Counts, priors: Priors) -> Beta:
     """Selection probabilities given the usage (eq. 11).
 
-    count : (n_classes, n_atoms); n_rows : (n_classes,).
+    count : (n_classes, n_atoms); n_rows : (n_classes,). With weights their rounding could make
+    more rows use an atom than there are.
     """
-    return Beta(priors.beta_a + count, priors.beta_b + (n_rows[:, np.newaxis] - count))
+    unused = np.maximum(n_rows[:, np.newaxis] - count, 0)
+    return Beta(priors.beta_a + count, priors.beta_b + unused)
 
 
 def strength_precision_posterior(n_strengths: Floats, square: Floats, priors: Priors) -> Gamma:

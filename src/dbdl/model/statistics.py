@@ -14,9 +14,16 @@ from dbdl.model.record import ArrayRecord
 from dbdl.model.trust import Floats, counts, reals
 
 Numbers = NDArray[Any]
+#: Positive weights of rows (n_samples,) in all sums; None if every row counts once.
+Weights = NDArray[np.float64] | None
 
 #: Counts that are forgotten in part are rounded.
 ROUNDING = 1e-6
+
+
+def some_weights(weights: Weights, rows: Any) -> Weights:
+    """Weights of some of the rows."""
+    return None if weights is None else weights[rows]
 
 
 class _Sums(ArrayRecord):
@@ -32,7 +39,7 @@ class _Sums(ArrayRecord):
 
 @dataclass(frozen=True)
 class AtomSums(_Sums):
-    """Sums for the draw of the atoms (eq. 8), each row weighted by its noise precision.
+    """Sums for the draw of the atoms (eq. 8), rows weighted by noise precision and own weight.
 
     Attributes
     ----------
@@ -55,10 +62,12 @@ class AtomSums(_Sums):
 class UsageSums(_Sums):
     """Sums for the draws of selection probabilities and precisions (eqs. 11 to 13).
 
+    In all of them a row of weight w counts w times.
+
     Attributes
     ----------
     count : ndarray of shape (n_classes, n_atoms)
-        Number of rows of the class that use the atom.
+        Number of rows of the class that use the atom: whole numbers unless rows have weights.
     energy : ndarray of shape (n_atoms,)
         Squared strengths of the rows that use the atom.
     strength_square : ndarray of shape (n_classes,)
@@ -67,18 +76,18 @@ class UsageSums(_Sums):
         Squared residuals of the class's rows.
     """
 
-    count: NDArray[np.int64]
+    count: Numbers
     energy: Floats
     strength_square: Floats
     residual_square: Floats
 
     @cached_property
-    def n_strengths(self) -> NDArray[np.int64]:
+    def n_strengths(self) -> Numbers:
         """Number of strengths of used atoms, (n_classes,)."""
         return np.asarray(self.count.sum(axis=1))
 
     @cached_property
-    def uses(self) -> NDArray[np.int64]:
+    def uses(self) -> Numbers:
         """Number of rows that use the atom, (n_atoms,)."""
         return np.asarray(self.count.sum(axis=0))
 
@@ -121,7 +130,7 @@ class SeenSums(_Sums):
         return SeenSums(*(np.zeros(shape) for shape in shapes))
 
     @staticmethod
-    def of(sums: UsageSums, n_rows: NDArray[np.int64]) -> SeenSums:
+    def of(sums: UsageSums, n_rows: Numbers) -> SeenSums:
         """Sums over a batch as sums over earlier rows."""
         names = [field.name for field in fields(SeenSums)][1:]
         return SeenSums(n_rows, *(getattr(sums, name) for name in names))

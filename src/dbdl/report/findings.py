@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from dbdl.estimators.classifier import DBDLClassifier
-from dbdl.experiments.measure import N_BINS, probability_figures
-from dbdl.learn.held_out import to_probabilities
+from dbdl.experiments.measure import N_BINS, UNBALANCED, class_ratio, probability_figures
+from dbdl.learn.held_out import by_class, to_probabilities
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -57,6 +57,9 @@ class Findings:
         self.predicted = self.scores.argmax(axis=1)
         self.correct = self.predicted == true
         self.accuracy = float(self.correct.mean())
+        means = by_class(true, self.predicted)
+        self.balanced_accuracy, self.macro_f1 = means["balanced_accuracy"], means["macro_f1"]
+        self.is_unbalanced = class_ratio(true) >= UNBALANCED
         self.interval = share_interval(int(self.correct.sum()), len(true))
         # counts (n_classes, n_classes); rows are true classes
         self.confusion: Classes = confusion_matrix(true, self.predicted, labels=classes)

@@ -73,6 +73,7 @@ def _column(panel: Panel) -> dict[str, Any]:
         "has_splits": any(line.n_splits > 1 for line in lines),
         "has_p_values": any(np.isfinite(line.p_value) for line in lines),
         "has_paper": any(np.isfinite(line.paper) for line in lines),
+        "has_means_over_classes": "balanced accuracy %" in headings,
         "has_coders": any("in hindsight" in line.settings for line in lines),
         "chart": _dots(lines),
         "rows": rows,

@@ -191,6 +191,9 @@ class _Precisions:
             n_values, places = n_values.sum(keepdims=True), np.zeros(1, dtype=np.int64)
         shape, rate = conditionals.noise_precision_posterior(n_values, square, priors)
         drawn = gammas(self.key, Site.NOISE_PRECISION, places, self.number, shape) / rate
+        # Rows whose weights all but vanish do not inform the noise either.
+        vague = (shape <= SMALLEST_PROPER_SHAPE) | (drawn < SMALLEST_PRECISION)
+        drawn = np.where(vague, now.noise_precision[: len(drawn)], drawn)
         return np.broadcast_to(drawn, data.n_classes).copy()
 
     def _gammas(

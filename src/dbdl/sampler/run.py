@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,9 @@ class Trace(Record):
     ----------
     n_atoms : number of atoms after the sweep.
     effective_atoms : exponential of the entropy of the atoms' shares of all uses.
-    mean_nonzero : mean number of atoms used per row.
+    mean_nonzero : mean number of atoms used per row, weighted as the rows are.
     noise_precision, strength_precision : mean over classes.
-    residual_square : mean squared residual per row.
+    residual_square : mean squared residual per row, weighted too.
     log_joint : log joint density before atoms are dropped.
     """
 
@@ -187,14 +187,14 @@ def run(
     return Chain(state, priors, Trace.from_records(records))
 
 
-def effective_number(uses: NDArray[np.int64]) -> float:
+def effective_number(uses: NDArray[Any]) -> float:
     """Exponential of the entropy of the atoms' shares of all uses (n_atoms,)."""
-    share = uses[uses > 0] / max(uses.sum(), 1)
+    share = uses[uses > 0] / uses.sum()
     return float(np.exp(-(share * np.log(share)).sum()))
 
 
 def _record(state: State, info: Info, data: Data) -> SweepRecord:
-    n_rows = data.n_samples
+    n_rows = data.n_rows.sum()
     return SweepRecord(
         n_atoms=state.parameters.n_atoms,
         effective_atoms=effective_number(info.sums.uses),

@@ -18,8 +18,9 @@ def share_by_class(n_atoms: int, data: Data) -> NDArray[np.int64]:
     Ties go to the class whose first row comes first, so that the names of the classes do not
     matter.
     """
-    exact = n_atoms * data.n_rows / data.n_rows.sum()
-    share = np.maximum(np.floor(exact).astype(np.int64), data.n_rows > 0)
+    n_rows = np.bincount(data.class_of_row, minlength=data.n_classes)  # whatever their weights
+    exact = n_atoms * n_rows / n_rows.sum()
+    share = np.maximum(np.floor(exact).astype(np.int64), n_rows > 0)
     missing = max(n_atoms - int(share.sum()), 0)
     order = np.lexsort((data.first_row, -(exact - np.floor(exact))))
     share[order[:missing]] += 1

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from dbdl._arrays import refuse_huge, unit_rows
 from dbdl.model.record import Record
@@ -37,13 +38,16 @@ class OwnView:
         return name_of(self.transformer)
 
     def fit(self, rows: LabelledRows) -> FittedOwnView:
-        """Fit a copy of the transformer to rows and their class indices."""
+        """Fit a copy of the transformer to rows, class indices, and weights if it takes them."""
         if isinstance(rows.X, LazyRows):
             raise ValueError(
                 f"the view {self.transformer!r} needs all rows in memory. For rows that are read "
                 "in parts or are on a cluster, use views by name, such as views='auto'."
             )
-        fitted = clone(self.transformer).fit(rows.X, rows.class_of_row)
+        weights = {}
+        if rows.sample_weight is not None and has_fit_parameter(self.transformer, "sample_weight"):
+            weights = {"sample_weight": rows.sample_weight}
+        fitted = clone(self.transformer).fit(rows.X, rows.class_of_row, **weights)
         mapped = _mapped(fitted, rows.X[:1])
         return FittedOwnView(fitted, mapped.shape[1], self.normalize)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dbdl._arrays import unit_rows
 from dbdl._products import block_product
 from dbdl._threads import block_slices, run_blocks
-from dbdl.model.statistics import SUM_ROWS, tree_sum
+from dbdl.model.statistics import SUM_ROWS, Weights, some_weights, tree_sum
 from dbdl.rows.lazy import LazyRows
 
 Floats = NDArray[np.floating[Any]]
@@ -24,24 +24,46 @@ Doubles = NDArray[np.float64]
 Classes = NDArray[np.int64]
 
 
+class Labels(NamedTuple):
+    """Classes and weights of a block of rows."""
+
+    class_of_row: Classes
+    sample_weight: Weights = None
+
+    def times(self, values: Doubles) -> Doubles:
+        """Multiply the values of rows (n_samples, ...) by their weights."""
+        if self.sample_weight is None:
+            return values
+        return values * self.sample_weight.reshape(-1, *[1] * (values.ndim - 1))
+
+
 class LabelledRows(NamedTuple):
-    """Rows to learn views from, in memory or read in parts, with their classes."""
+    """Rows to learn views from, in memory or read in parts, with their classes and weights."""
 
     X: Any  # (n_samples, n_features)
     class_of_row: Classes
     n_classes: int
     n_threads: int = 1
+    sample_weight: Weights = None
 
-    def each_block(self, function: Callable[[Floats, Classes], Any]) -> list[Any]:
-        """Apply a function to each block of rows and their classes, where the rows are."""
+    def labels(self, rows: slice) -> Labels:
+        """Return the classes and weights of some rows."""
+        return Labels(self.class_of_row[rows], some_weights(self.sample_weight, rows))
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, a row of weight w counted w times."""
+        weight = self.sample_weight
+        return len(self.class_of_row) if weight is None else float(weight.sum())
+
+    def each_block(self, function: Callable[[Floats, Labels], Any]) -> list[Any]:
+        """Apply a function to each block of rows and their labels, where the rows are."""
         blocks = block_slices(len(self.class_of_row), SUM_ROWS)
         if isinstance(self.X, LazyRows):
-            return self.X.each_block(function, blocks, [self.class_of_row[b] for b in blocks])
-        return run_blocks(
-            lambda b: function(self.X[b], self.class_of_row[b]), blocks, self.n_threads
-        )
+            return self.X.each_block(function, blocks, [self.labels(b) for b in blocks])
+        return run_blocks(lambda b: function(self.X[b], self.labels(b)), blocks, self.n_threads)
 
-    def total(self, function: Callable[[Floats, Classes], Doubles]) -> Doubles:
+    def total(self, function: Callable[[Floats, Labels], Doubles]) -> Doubles:
         """Sum of a function of the blocks."""
         return add_up(self.each_block(function))
 
@@ -78,13 +100,13 @@ def largest_exponent(rows: LabelledRows) -> int:
 def class_means(rows: LabelledRows, convert: Conversion) -> Doubles:
     """Mean of the rows of each class (n_classes, n_features); 0 for a class without rows."""
     sums = rows.total(partial(_class_sums, convert, rows.n_classes))
-    n_rows = np.bincount(rows.class_of_row, minlength=rows.n_classes)
-    return sums / np.maximum(n_rows, 1)[:, np.newaxis]
+    n_rows = np.bincount(rows.class_of_row, rows.sample_weight, rows.n_classes)
+    return sums / np.where(n_rows > 0, n_rows, 1)[:, np.newaxis]
 
 
 def mean_square(rows: LabelledRows, convert: Conversion, centres: Doubles) -> Doubles:
     """Mean of the squares of rows around the centres of their classes (n_features,)."""
-    return rows.total(partial(_squares, convert, centres)) / len(rows.class_of_row)
+    return rows.total(partial(_squares, convert, centres)) / rows.n_rows
 
 
 def residual_products(
@@ -96,7 +118,7 @@ def residual_products(
     The fourth power of a residual is that of its norm.
     """
     parts = rows.each_block(partial(_products, convert, centres, scale))
-    n_rows = len(rows.class_of_row)
+    n_rows = rows.n_rows
     products = add_up([part[0] for part in parts])
     return products / n_rows, float(add_up([part[1] for part in parts])) / n_rows
 
@@ -108,31 +130,31 @@ def all_residuals(
     return np.concatenate(rows.each_block(partial(_residuals, convert, centres, scale)))
 
 
-def _largest(X: Floats, class_of_row: Classes) -> float:
+def _largest(X: Floats, labels: Labels) -> float:
     return float(np.abs(X).max(initial=0))
 
 
-def _class_sums(convert: Conversion, n_classes: int, X: Floats, class_of_row: Classes) -> Doubles:
+def _class_sums(convert: Conversion, n_classes: int, X: Floats, labels: Labels) -> Doubles:
     sums = np.zeros((n_classes, X.shape[1]))
-    np.add.at(sums, class_of_row, convert(X).astype(np.float64))
+    np.add.at(sums, labels.class_of_row, labels.times(convert(X).astype(np.float64)))
     return sums
 
 
-def _squares(convert: Conversion, centres: Doubles, X: Floats, class_of_row: Classes) -> Doubles:
-    squares: Doubles = ((convert(X) - centres[class_of_row]) ** 2).sum(axis=0)
+def _squares(convert: Conversion, centres: Doubles, X: Floats, labels: Labels) -> Doubles:
+    squares: Doubles = labels.times((convert(X) - centres[labels.class_of_row]) ** 2).sum(axis=0)
     return squares
 
 
 def _residuals(
-    convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, class_of_row: Classes
+    convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, labels: Labels
 ) -> Doubles:
-    residuals: Doubles = (convert(X) - centres[class_of_row]) * scale
+    residuals: Doubles = (convert(X) - centres[labels.class_of_row]) * scale
     return residuals
 
 
 def _products(
-    convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, class_of_row: Classes
+    convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, labels: Labels
 ) -> tuple[Doubles, Doubles]:
-    residuals = _residuals(convert, centres, scale, X, class_of_row)
-    fourth = (residuals**2).sum(axis=1) ** 2
-    return block_product(residuals.T, residuals), fourth.sum()
+    residuals = _residuals(convert, centres, scale, X, labels)
+    fourth = labels.times((residuals**2).sum(axis=1) ** 2)
+    return block_product(labels.times(residuals).T, residuals), fourth.sum()

@@ -30,6 +30,7 @@ from dbdl.model.trust import Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
     LabelledRows,
+    Labels,
     all_residuals,
     class_means,
     largest_exponent,
@@ -106,7 +107,7 @@ class View(Record):
         mean, scale, matrix = np.zeros(n_features), np.ones(n_features), None
         if self.is_learned:
             centres = class_means(rows, convert)
-            whole = _mean_of_all(rows.class_of_row, centres)
+            whole = _mean_of_all(rows, centres)
             mean = whole if self.centred else mean
             whitens = self.power > 0
             within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
@@ -132,11 +133,12 @@ def _mean_length(rows: LabelledRows, exponent: int) -> float:
     return float(np.sqrt(mean_square(rows, Conversion(exponent, False), nowhere).sum())) or 1.0
 
 
-def _mean_of_all(class_of_row: NDArray[np.int64], centres: Doubles) -> Doubles:
+def _mean_of_all(rows: LabelledRows, centres: Doubles) -> Doubles:
     """Mean of all rows; classes are added up by their first rows, so their names do not matter."""
-    classes, first, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    mean: Doubles = (n_rows[order] / len(class_of_row)) @ centres[classes[order]]
+    classes, first = np.unique(rows.class_of_row, return_index=True)
+    order = classes[np.argsort(first)]
+    n_rows = np.bincount(rows.class_of_row, rows.sample_weight)
+    mean: Doubles = (n_rows[order] / rows.n_rows) @ centres[order]
     return mean
 
 
@@ -158,8 +160,9 @@ def _spectrum(
 ) -> Spectrum:
     n_rows, n_features = rows.X.shape
     if n_rows < n_features:
-        return spectrum_of_rows(all_residuals(rows, convert, centres, scale))
-    return spectrum_of_products(*residual_products(rows, convert, centres, scale), n_rows)
+        residuals = all_residuals(rows, convert, centres, scale)
+        return spectrum_of_rows(residuals, rows.sample_weight)
+    return spectrum_of_products(*residual_products(rows, convert, centres, scale), rows.n_rows)
 
 
 @dataclass(frozen=True)
@@ -257,12 +260,12 @@ class FittedView(Record):
         if self.recipe.unit and not self.recipe.is_learned:
             return 1.0
         total = rows.total(self._squared_norms)
-        return float(np.sqrt(total / len(rows.class_of_row))) or 1.0
+        return float(np.sqrt(total / rows.n_rows)) or 1.0
 
-    def _squared_norms(self, X: Floats, class_of_row: NDArray[np.int64]) -> Any:
+    def _squared_norms(self, X: Floats, labels: Labels) -> Any:
         plain = not (self.recipe.is_learned or self.recipe.constant)
         mapped = times_powers(X, self._shift(X)) if plain else self._map(X)
-        return (mapped.astype(np.float64) ** 2).sum()
+        return labels.times(mapped.astype(np.float64) ** 2).sum()
 
     # ------------------------------------------------------------------------------ the way back
 

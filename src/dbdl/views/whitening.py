@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dbdl._products import block_product
+from dbdl.model.statistics import Weights
 
 Doubles = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ class Spectrum(NamedTuple):
     values: Doubles
     vectors: Doubles
     fourth: float  # mean of the fourth powers of the norms of the residuals
-    n_rows: int
+    n_rows: float  # a row of weight w counted w times
 
     def power(self, exponent: float, least: float) -> Doubles:
         """Power of the shrunken covariance matrix (n_features, n_features).
@@ -57,19 +58,22 @@ class Spectrum(NamedTuple):
         return 1.0 if distance <= 0 else min(max(noise, 0.0) / distance, 1.0)
 
 
-def spectrum_of_products(products: Doubles, fourth: float, n_rows: int) -> Spectrum:
+def spectrum_of_products(products: Doubles, fourth: float, n_rows: float) -> Spectrum:
     """Spectrum of a covariance matrix (n_features, n_features)."""
     values, vectors = eigh(products)
     return Spectrum(np.maximum(values, 0.0), np.ascontiguousarray(vectors.T), fourth, n_rows)
 
 
-def spectrum_of_rows(residuals: Doubles) -> Spectrum:
+def spectrum_of_rows(residuals: Doubles, sample_weight: Weights = None) -> Spectrum:
     """The same for fewer rows than features, by their inner products."""
-    n_rows = len(residuals)
+    fourth = float(np.average((residuals**2).sum(axis=1) ** 2, weights=sample_weight))
+    n_rows: float = len(residuals)
+    if sample_weight is not None:
+        n_rows = float(sample_weight.sum())
+        residuals = residuals * np.sqrt(sample_weight)[:, np.newaxis]
     values, vectors = eigh(block_product(residuals, np.ascontiguousarray(residuals.T)) / n_rows)
-    some = values > np.finfo(np.float64).eps * n_rows * max(float(values[-1]), 0.0)
+    some = values > np.finfo(np.float64).eps * len(residuals) * max(float(values[-1]), 0.0)
     values, vectors = values[some], vectors[:, some]
     directions = block_product(np.ascontiguousarray(vectors.T), residuals)
     directions /= np.sqrt(n_rows * values)[:, np.newaxis]
-    fourth = float(((residuals**2).sum(axis=1) ** 2).mean())
     return Spectrum(values, directions, fourth, n_rows)
