@@ -49,8 +49,8 @@ class BetaProcessDictionary(DictionaryEstimator):
     n_nonzero : int or "auto", default="auto"
         Number of non-zeros in the code of a new row; "auto" takes the mean number of atoms that a
         training row uses at the end of the chain.
-    model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
-random_state, verbose
+    n_draws, model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, \
+n_jobs, random_state, verbose
         As for `DBDLClassifier`; all rows are the "smallest class" of ``usage_a`` and ``usage_b``.
 
     Attributes
@@ -64,6 +64,8 @@ random_state, verbose
         The coder in use, with its number of non-zeros.
     trace_ : Trace
         Records of every sweep; each field has shape (n_sweeps,).
+    diagnostics_ : Diagnostics
+        As for `DBDLClassifier`.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     n_features_in_ : int
@@ -91,6 +93,7 @@ random_state, verbose
         n_initial_atoms: int | None = None,
         coder: str | Coder = "forward",
         n_nonzero: int | str = "auto",
+        n_draws: int = 0,
         model: ModelSettings | None = None,
         forgetting: float = 1.0,
         normalize: bool = True,
@@ -106,6 +109,7 @@ random_state, verbose
         self.n_initial_atoms = n_initial_atoms
         self.coder = coder
         self.n_nonzero = n_nonzero
+        self.n_draws = n_draws
         self.model = model
         self.forgetting = forgetting
         self.normalize = normalize
@@ -138,13 +142,13 @@ random_state, verbose
         self._check_not_all_zero(rows)
         problem, crew = self._problem(rows)
         candidates = self._candidates()
-        with self._journal(problem, candidates) as (problem, journal):
+        with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
             learned = learn_members(problem, candidates.coders, crew, journal)
-        choice = without_rows(candidates, 1)
-        members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
-        return self._publish(members, choice, memory=journal.memory())
+            choice = without_rows(candidates, 1)
+            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
+            return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -168,19 +172,20 @@ random_state, verbose
         -------
         self : BetaProcessDictionary
         """
+        self._refuse_draws()
         state = self._earlier_batches()
         rows = self._rows(in_memory(X), reset=not state.chains)
         self._check_not_all_zero(rows)
         state, batch = take_batch(state, rows, np.zeros(len(rows), dtype=np.int64))
         problem, crew = self._problem(batch.data.X, state.seed)
         candidates = self._candidates()
-        with self._journal_of_batch(problem, candidates, state) as journal:
+        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
-        choice = without_rows(candidates, 1)
-        state, members = finish_batch(state, learned, candidates.coders, choice)
-        return self._publish(members, choice, online=state)
+            choice = without_rows(candidates, 1)
+            state, members = finish_batch(state, learned, candidates.coders, choice)
+            return self._publish(members, choice, online=state)
 
     def _problem(self, X: Any, seed: int | None = None) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""

@@ -1,0 +1,204 @@
+"""How well the chains mix: diagnostics at the defaults, changes of the sweep, and the log joint.
+
+    python -m benchmarks.mixing defaults digits wine     a model at the defaults, view by view
+    python -m benchmarks.mixing changes [NAME]           effective samples per 100 sweeps of codes
+    python -m benchmarks.mixing joint [NAME]             the terms of the log joint, sweep by sweep
+
+NAME is a table of `dbdl reproduce` (botswana by default), or "tiny". The figures in
+docs/convergence.md come from here. Nothing is timed: effective samples are counted per sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.problems import splits
+from dbdl import DBDLClassifier
+from dbdl._arrays import unit_rows
+from dbdl.backends import make_backend
+from dbdl.draws import make_key
+from dbdl.learn.chain import ChainSettings, _start
+from dbdl.model.joint import log_gamma, log_normal, log_selection
+from dbdl.sampler.diagnostics import bulk_effective_size, kept_values, r_hat
+from dbdl.sampler.gibbs import State, drop, step
+from dbdl.sampler.run import Trace, _record
+
+QUANTITIES = ("noise_precision", "strength_precision", "mean_nonzero", "residual_square")
+N_CHAINS = 5
+
+
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows of unit norm and their classes; "tiny" has 60 rows in three classes."""
+    if name == "tiny":
+        rng, y = np.random.default_rng(0), np.repeat(np.arange(3), 20)
+        X = rng.standard_normal((3, 8))[y] + 0.5 * rng.standard_normal((60, 8))
+        return unit_rows(X), y
+    split = next(splits(name, 1))
+    return unit_rows(split.X_train), np.unique(split.y_train, return_inverse=True)[1]
+
+
+# ------------------------------------------------------------------------------- changes of a sweep
+
+
+class FixedAtoms:
+    """A backend that draws no atoms, for sweeps of the codes alone."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def draw_atoms(self, key: Any, number: int, posterior: Any, atoms: Any, births: Any) -> Any:
+        return atoms
+
+
+Temper = Callable[[int], float]
+
+
+def tempered(n_sweeps: int, lowest: float) -> Temper:
+    """Factors of the noise precision that grow from ``lowest`` to 1 over the first sweeps."""
+    return lambda done: lowest ** max(1 - done / n_sweeps, 0)
+
+
+def chain(
+    X: np.ndarray, y: np.ndarray, seed: int, n_code_sweeps: int, each: int, temper: Temper
+) -> Trace:
+    """Run a chain with so many sweeps of codes in all; the atoms are drawn in every ``each``-th."""
+    settings, backend, key = ChainSettings(), make_backend("cpu", 1), make_key(seed, 1)
+    data = backend.place(X, y)
+    rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
+    state, priors = _start(key, data, rows, settings, backend)
+    least = settings.least_energy * (data.square / data.n_samples)
+    records = []
+    for done in range(1, n_code_sweeps + 1):
+        now = backend if done % each == 0 or each == 1 else FixedAtoms(backend)
+        factor = temper(done)
+        hot = replace(state.parameters, noise_precision=factor * state.parameters.noise_precision)
+        state, info = step(
+            key, State(hot, state.codes, state.sweep), data, priors, settings.options, now
+        )
+        state, priors = drop(state, info.sums, priors, backend, least)
+        records.append(_record(state, info, data))
+    return Trace.from_records(records)
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "atoms in every 2nd sweep": {"each": 2},
+    "atoms in every 4th sweep": {"each": 4},
+    "noise tempered from 1/10 over 10 sweeps": {"temper": tempered(10, 0.1)},
+    "noise tempered from 1/100 over 10 sweeps": {"temper": tempered(10, 0.01)},
+}
+
+
+def changes(name: str, n_sweeps: int) -> None:
+    """Print R-hat and effective samples per 100 sweeps of codes, five plain chains."""
+    X, y = rows_of(name)
+    print(f"\n{name}: {len(X)} rows, {N_CHAINS} plain chains, {n_sweeps} sweeps of codes")
+    print("| change | " + " | ".join(QUANTITIES) + " | atoms | log joint at the end |")
+    print("| --- |" + " --- |" * (len(QUANTITIES) + 2))
+    for title, change in CHANGES.items():
+        given = {"each": 1, "temper": lambda done: 1.0, **change}
+        traces = [chain(X, y, seed, n_sweeps, **given) for seed in range(N_CHAINS)]
+        cells = []
+        for quantity in QUANTITIES:
+            values = kept_values(traces, quantity)
+            per_100 = 100 * bulk_effective_size(values) / values.size
+            cells.append(f"{per_100:.1f} ({r_hat(values):.2f})")
+        size = np.mean([trace.n_atoms[-1] for trace in traces])
+        joint = np.mean([trace.log_joint[-n_sweeps // 4 :].mean() for trace in traces])
+        print(f"| {title} | {' | '.join(cells)} | {size:.0f} | {joint:.0f} |", flush=True)
+
+
+# ------------------------------------------------------------------------------------ the log joint
+
+
+def joint(name: str, n_sweeps: int) -> None:
+    """Print the terms of the log joint of one plain chain, relative to the first sweep."""
+    X, y = rows_of(name)
+    settings, backend, key = ChainSettings(), make_backend("cpu", 1), make_key(0, 1)
+    data = backend.place(X, y)
+    rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
+    state, priors = _start(key, data, rows, settings, backend)
+    sums = backend.usage(data, state.codes, state.parameters)
+    print(f"\n{name}: terms of the log joint in thousands of nats; sweep 0 is the start")
+    titles = ("sweep", "data", "strengths", "usage", "atoms", "precisions", "all", "noise precision")
+    print("| " + " | ".join((*titles, "used per row", "residual")) + " |")
+    print("|" + " --- |" * (len(titles) + 2))
+    for number in range(n_sweeps + 1):
+        if number:
+            state, info = step(key, state, data, priors, settings.options, backend)
+            sums = info.sums
+        now, n_rows = state.parameters, data.n_rows
+        terms = [
+            log_normal(n_rows * data.n_features, sums.residual_square, now.noise_precision).sum(),
+            log_normal(sums.n_strengths, sums.strength_square, now.strength_precision).sum(),
+            log_selection(now.selection_logit, sums.count, n_rows, priors),
+            priors.atoms.log_density(now.atoms),
+            log_gamma(now.strength_precision, priors.strength_shape, priors.strength_rate).sum()
+            + log_gamma(now.noise_precision[:1], priors.noise_shape, priors.noise_rate).sum(),
+        ]
+        if number in (0, 1, 2, 3, 5, 10, 20, n_sweeps):
+            cells = [f"{term / 1000:.2f}" for term in (*terms, sum(terms))]
+            used = sums.uses.sum() / data.n_samples
+            left = sums.residual_square.sum() / data.n_samples
+            ends = f"{now.noise_precision[0]:.3g} | {used:.2f} | {left:.2g}"
+            print(f"| {number} | {' | '.join(cells)} | {ends} |", flush=True)
+        if number:
+            state, priors = drop(state, sums, priors, backend, settings.least_energy / 1)
+
+
+# --------------------------------------------------------------------------------------- defaults
+
+
+def defaults(name: str) -> None:
+    """Print the diagnostics of a model at the defaults, and of five plain chains."""
+    split = next(splits(name, 1))
+    for title, given in (("defaults", {}), ("plain", {"views": "plain", "n_chains": N_CHAINS})):
+        model = DBDLClassifier(random_state=0, n_jobs=1, **given)
+        model.fit(split.X_train, split.y_train)
+        found = model.diagnostics_
+        accuracy = model.score(split.X_test, split.y_test)
+        views = {line.view for line in found.lines}
+        print(
+            f"\n{name}, {title}: {len(model.chains_)} chains in {len(views)} views, accuracy "
+            f"{100 * accuracy:.2f} %"
+        )
+        print("| quantity | R-hat, median over views | largest | effective size | smallest | of |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for quantity in dict.fromkeys(line.quantity for line in found.lines):
+            own = [line for line in found.lines if line.quantity == quantity]
+            hats = np.array([line.r_hat for line in own])
+            bulk = np.array([line.bulk for line in own])
+            if np.isnan(hats).all() or quantity == "n_atoms":
+                continue
+            n_kept = np.median([line.n_chains * line.n_sweeps for line in own])
+            print(
+                f"| {quantity} | {np.nanmedian(hats):.2f} | {np.nanmax(hats):.2f} | "
+                f"{np.nanmedian(bulk):.0f} | {np.nanmin(bulk):.0f} | {n_kept:.0f} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Run one of the three measurements."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("defaults", "changes", "joint"))
+    parser.add_argument("names", nargs="*", default=["botswana"])
+    parser.add_argument("--sweeps", type=int, default=100)
+    options = parser.parse_args()
+    for name in options.names:
+        if options.what == "defaults":
+            defaults(name)
+        else:
+            {"changes": changes, "joint": joint}[options.what](name, options.sweeps)
+
+
+if __name__ == "__main__":
+    main()
