@@ -19,7 +19,6 @@ import numpy as np
 
 from benchmarks.problems import splits
 from dbdl import DBDLClassifier
-from dbdl._arrays import unit_rows
 from dbdl.backends import make_backend
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, _start
@@ -27,19 +26,22 @@ from dbdl.model.joint import log_gamma, log_normal, log_selection
 from dbdl.sampler.diagnostics import bulk_effective_size, kept_values, r_hat
 from dbdl.sampler.gibbs import State, drop, step
 from dbdl.sampler.run import Trace, _record
+from dbdl.views import LabelledRows, make_views
 
 QUANTITIES = ("noise_precision", "strength_precision", "mean_nonzero", "residual_square")
 N_CHAINS = 5
 
 
-def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Training rows of unit norm and their classes; "tiny" has 60 rows in three classes."""
+def rows_of(name: str, view: str) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows through a view and their classes; "tiny" has 60 rows in three classes."""
     if name == "tiny":
         rng, y = np.random.default_rng(0), np.repeat(np.arange(3), 20)
         X = rng.standard_normal((3, 8))[y] + 0.5 * rng.standard_normal((60, 8))
-        return unit_rows(X), y
-    split = next(splits(name, 1))
-    return unit_rows(split.X_train), np.unique(split.y_train, return_inverse=True)[1]
+    else:
+        split = next(splits(name, 1))
+        X, y = split.X_train, np.unique(split.y_train, return_inverse=True)[1]
+    [recipe] = make_views(view, True, 1.5)
+    return recipe.fit(LabelledRows(X, y, y.max() + 1)).apply(X), y
 
 
 # ------------------------------------------------------------------------------- changes of a sweep
@@ -97,10 +99,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-def changes(name: str, n_sweeps: int) -> None:
-    """Print R-hat and effective samples per 100 sweeps of codes, five plain chains."""
-    X, y = rows_of(name)
-    print(f"\n{name}: {len(X)} rows, {N_CHAINS} plain chains, {n_sweeps} sweeps of codes")
+def changes(name: str, view: str, n_sweeps: int) -> None:
+    """Print effective samples per 100 sweeps of codes, and R-hat, of five chains of one view.
+
+    The first number judges each chain alone, the second all chains together.
+    """
+    X, y = rows_of(name, view)
+    print(f"\n{name}: {len(X)} rows, {N_CHAINS} {view} chains, {n_sweeps} sweeps of codes")
     print("| change | " + " | ".join(QUANTITIES) + " | atoms | log joint at the end |")
     print("| --- |" + " --- |" * (len(QUANTITIES) + 2))
     for title, change in CHANGES.items():
@@ -109,8 +114,10 @@ def changes(name: str, n_sweeps: int) -> None:
         cells = []
         for quantity in QUANTITIES:
             values = kept_values(traces, quantity)
-            per_100 = 100 * bulk_effective_size(values) / values.size
-            cells.append(f"{per_100:.1f} ({r_hat(values):.2f})")
+            alone = np.mean([bulk_effective_size(own[np.newaxis]) for own in values])
+            alone *= 100 / values.shape[1]
+            together = 100 * bulk_effective_size(values) / values.size
+            cells.append(f"{alone:.1f}, {together:.1f} ({r_hat(values):.2f})")
         size = np.mean([trace.n_atoms[-1] for trace in traces])
         joint = np.mean([trace.log_joint[-n_sweeps // 4 :].mean() for trace in traces])
         print(f"| {title} | {' | '.join(cells)} | {size:.0f} | {joint:.0f} |", flush=True)
@@ -119,15 +126,15 @@ def changes(name: str, n_sweeps: int) -> None:
 # ------------------------------------------------------------------------------------ the log joint
 
 
-def joint(name: str, n_sweeps: int) -> None:
-    """Print the terms of the log joint of one plain chain, relative to the first sweep."""
-    X, y = rows_of(name)
+def joint(name: str, view: str, n_sweeps: int) -> None:
+    """Print the terms of the log joint of one chain, sweep by sweep."""
+    X, y = rows_of(name, view)
     settings, backend, key = ChainSettings(), make_backend("cpu", 1), make_key(0, 1)
     data = backend.place(X, y)
     rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
     state, priors = _start(key, data, rows, settings, backend)
     sums = backend.usage(data, state.codes, state.parameters)
-    print(f"\n{name}: terms of the log joint in thousands of nats; sweep 0 is the start")
+    print(f"\n{name}, {view}: terms of the log joint in thousands of nats; sweep 0 is the start")
     titles = ("sweep", "data", "strengths", "usage", "atoms", "precisions", "all", "noise precision")
     print("| " + " | ".join((*titles, "used per row", "residual")) + " |")
     print("|" + " --- |" * (len(titles) + 2))
@@ -151,7 +158,8 @@ def joint(name: str, n_sweeps: int) -> None:
             ends = f"{now.noise_precision[0]:.3g} | {used:.2f} | {left:.2g}"
             print(f"| {number} | {' | '.join(cells)} | {ends} |", flush=True)
         if number:
-            state, priors = drop(state, sums, priors, backend, settings.least_energy / 1)
+            least = settings.least_energy * (data.square / data.n_samples)
+            state, priors = drop(state, sums, priors, backend, least)
 
 
 # --------------------------------------------------------------------------------------- defaults
@@ -191,13 +199,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("defaults", "changes", "joint"))
     parser.add_argument("names", nargs="*", default=["botswana"])
+    parser.add_argument("--view", default="plain")
     parser.add_argument("--sweeps", type=int, default=100)
     options = parser.parse_args()
     for name in options.names:
         if options.what == "defaults":
             defaults(name)
         else:
-            {"changes": changes, "joint": joint}[options.what](name, options.sweeps)
+            {"changes": changes, "joint": joint}[options.what](name, options.view, options.sweeps)
 
 
 if __name__ == "__main__":
