@@ -135,7 +135,16 @@ def joint(name: str, view: str, n_sweeps: int) -> None:
     state, priors = _start(key, data, rows, settings, backend)
     sums = backend.usage(data, state.codes, state.parameters)
     print(f"\n{name}, {view}: terms of the log joint in thousands of nats; sweep 0 is the start")
-    titles = ("sweep", "data", "strengths", "usage", "atoms", "precisions", "all", "noise precision")
+    titles = (
+        "sweep",
+        "data",
+        "strengths",
+        "usage",
+        "atoms",
+        "precisions",
+        "all",
+        "noise precision",
+    )
     print("| " + " | ".join((*titles, "used per row", "residual")) + " |")
     print("|" + " --- |" * (len(titles) + 2))
     for number in range(n_sweeps + 1):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,14 +31,15 @@ def fitted():
 
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
-def test_draws_are_in_the_units_of_the_published_atoms(classifier):
+def test_draws_are_near_the_published_atoms_times_their_norms(classifier):
     model = DBDLClassifier(classifier=classifier, **QUICK, **ATOMS).fit(*make_cones())
     for chain in model.chains_:
         draws = chain.draws
         assert draws.atoms.shape == (3, *chain.atoms.shape) and draws.atoms.dtype == np.float32
         assert draws.selection_probability.shape == (3, *chain.selection_probability.shape)
-        size = np.linalg.norm(draws.atoms, axis=2)
-        cosine = np.einsum("dkf,kf->dk", draws.atoms, chain.atoms) / size
+        atoms = draws.atoms / draws.scale[:, np.newaxis]
+        size = np.linalg.norm(atoms, axis=2)
+        cosine = np.einsum("dkf,kf->dk", atoms, chain.atoms) / size
         assert 0.9 < np.median(size) < 1.1 and np.median(cosine) > 0.95
 
 
@@ -81,30 +84,16 @@ def test_posterior_probabilities_are_means_over_draws_near_those_of_the_mean_ato
     np.testing.assert_allclose(found, by_hand)
 
 
-def test_a_draw_that_is_the_published_atoms_predicts_like_them(fitted):
-    from copy import copy
-    from dataclasses import replace
+def test_draws_that_are_twice_the_published_atoms_count_half(fitted):
+    def twice(chain):
+        atoms = 2 * chain.draws.scale[:, np.newaxis] * chain.atoms
+        return replace(chain, draws=replace(chain.draws, atoms=np.stack([atoms] * 3)))
 
-    model = copy(fitted)
-    model.chains_ = [
-        replace(c, draws=replace(c.draws, atoms=np.stack([2 * c.atoms] * 3).astype(np.float32)))
-        for c in fitted.chains_
-    ]
     X, _ = make_cones(seed=0, n_rows=8)
-    # twice the atoms have half the codes, which count twice
-    np.testing.assert_allclose(
-        model.posterior_proba(X),
-        _with_labels_halved(fitted).predict_proba(X), atol=1e-4,
-    )  # fmt: skip
-
-
-def _with_labels_halved(model):
-    from copy import copy
-    from dataclasses import replace
-
-    halved = copy(model)
-    halved._stack([replace(c, label_atoms=c.label_atoms / 2) for c in model.chains_])
-    return halved
+    doubled, halved = copy(fitted), copy(fitted)
+    doubled._stack([twice(chain) for chain in fitted.chains_])
+    halved._stack([replace(c, label_atoms=c.label_atoms / 2) for c in fitted.chains_])
+    np.testing.assert_allclose(doubled.posterior_proba(X), halved.predict_proba(X), atol=1e-6)
 
 
 def test_questions_without_draws_say_how_to_keep_them():

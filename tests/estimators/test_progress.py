@@ -146,7 +146,7 @@ def test_verbose_numbers_the_sweeps_of_every_chain_from_one_on(capsys, verbose):
     assert len(lines) == len(titles) * len(numbers)
 
 
-# ------------------------------------------------------------- fitted estimators, and stopping early
+# ------------------------------------------------------------ fitted estimators, stopping early
 
 
 class Scores(Watch):
@@ -174,7 +174,13 @@ def scored(model, stop_after=None):
 
 @pytest.mark.parametrize("classifier", ["ridge", "recoded", "gibbs", "joint"])
 def test_the_estimator_of_a_sweep_is_that_of_a_fit_with_so_many_sweeps_and_one_chain(classifier):
-    settings = {**QUICK, "n_chains": 1, "n_sweeps": 4, "classifier": classifier, "coder": Forward(3)}
+    settings = {
+        **QUICK,
+        "n_chains": 1,
+        "n_sweeps": 4,
+        "classifier": classifier,
+        "coder": Forward(3),
+    }
     if classifier == "gibbs":  # its label atoms need n_sweeps too
         settings["n_sweeps"] = 2
     model, watch = scored(DBDLClassifier(**settings))

@@ -75,9 +75,7 @@ def test_keeping_draws_changes_no_bit_of_the_chain():
     with_draws, without = learned(States()), learned(States(), n_draws=0)
     assert without.draws is None
     np.testing.assert_array_equal(with_draws.trace.log_joint, without.trace.log_joint)
-    np.testing.assert_array_equal(
-        with_draws.state.parameters.atoms, without.state.parameters.atoms
-    )
+    np.testing.assert_array_equal(with_draws.state.parameters.atoms, without.state.parameters.atoms)
 
 
 @pytest.mark.parametrize("sweep", range(1, 14))

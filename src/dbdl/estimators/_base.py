@@ -280,7 +280,7 @@ class DictionaryEstimator(
     def __copy__(self) -> Self:
         """Return a shallow copy, which is not checked as a model from a file is."""
         copied = object.__new__(type(self))
-        vars(copied).update(vars(self))
+        copied.__dict__ = dict(vars(self))
         return copied
 
     def _compile(self, problem: Problem, candidates: Candidates) -> None:

@@ -88,7 +88,7 @@ class Member(LabelledAtoms):
     def drawn(self, number: int) -> Member:
         """Return the member with one of the kept draws of its atoms in place of their mean."""
         assert self.draws is not None and self.draws.atoms is not None
-        atoms = self.draws.atoms[number].astype(np.float64)
+        atoms = self.draws.atoms[number] / self.draws.scale[:, np.newaxis]  # in float64
         norm = np.maximum(np.linalg.norm(atoms, axis=1), np.finfo(np.float32).tiny)
         atoms = (atoms / norm[:, np.newaxis]).astype(self.atoms.dtype)
         # a coefficient over an atom of unit norm is ``norm`` times that over the drawn atom
@@ -295,9 +295,7 @@ def learn_with_labels(
     return learn_chain(key, X, problem.class_of_row, settings, backend, journal)
 
 
-def label_chain(
-    key: Key, problem: Problem, chain: LearnedChain, backend: Backend
-) -> LabelledChain:
+def label_chain(key: Key, problem: Problem, chain: LearnedChain, backend: Backend) -> LabelledChain:
     """Return a chain of `learn_with_labels` with its atoms, without joint labels."""
     X: Any = problem.X
     if problem.labels.kind != "joint":

@@ -197,7 +197,7 @@ class Diagnostics:
 
     def __repr__(self) -> str:
         titles = ("view", "quantity", "chains", "sweeps", "mean", "error", "R-hat", "bulk", "tail")
-        table = [titles]
+        table: list[tuple[str, ...]] = [titles]
         for before, one in zip((None, *self.lines), self.lines, strict=False):
             view = "" if before is not None and before.view == one.view else one.view
             table.append((view, *_texts(one)[1:]))
@@ -263,13 +263,7 @@ def n_after_burn_in(n_sweeps: int) -> int:
 
 
 def _diagnostic(view: str, quantity: str, values: Values) -> Diagnostic:
-    return Diagnostic(
-        view,
-        quantity,
-        *values.shape,
-        float(values.mean()),
-        0.0 if np.ptp(values) == 0 else standard_error(values),
-        r_hat(values),
-        bulk_effective_size(values),
-        tail_effective_size(values),
-    )
+    n_chains, n_sweeps = values.shape
+    error = 0.0 if np.ptp(values) == 0 else standard_error(values)
+    judged = r_hat(values), bulk_effective_size(values), tail_effective_size(values)
+    return Diagnostic(view, quantity, n_chains, n_sweeps, float(values.mean()), error, *judged)

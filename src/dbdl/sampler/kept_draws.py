@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,19 @@ class KeptDraws(Record):
     strength_precision, noise_precision : ndarray of shape (n_draws, n_classes)
     births : ndarray of shape (n_atoms,)
         Number given to each atom when it was born, by which draws of one atom are found.
+    scale : ndarray of shape (n_atoms,)
+        Norms of the published atoms before they were scaled to unit norm; 1 while a chain runs.
     selection_probability : ndarray of shape (n_draws, n_classes, n_atoms)
         In float32.
     atoms : ndarray of shape (n_draws, n_atoms, n_features) or None
-        In float32, if requested. Those of a published chain are divided by the norms that the
-        published atoms had, so that these are like their mean.
+        In float32, if requested.
     """
 
     sweep: Annotated[NDArray[np.int64], whole("n_draws", ascending=True)]
     strength_precision: Annotated[NDArray[np.float64], reals("n_draws", "n_classes", least=0)]
     noise_precision: Annotated[NDArray[np.float64], reals("n_draws", "n_classes", least=0)]
     births: Annotated[NDArray[np.int64], whole("n_atoms", ascending=True)]
+    scale: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
     selection_probability: Annotated[Single, _singles("n_draws", "n_classes", "n_atoms", least=0)]
     atoms: Annotated[Single, _singles("n_draws", "n_atoms", "n_features")] | None
 
@@ -60,66 +62,51 @@ class KeptDraws(Record):
         return len(self.sweep)
 
     @classmethod
-    def of(cls, number: int, state: State, backend: Backend, with_atoms: bool) -> KeptDraws:
+    def of(cls, number: int, now: Parameters, backend: Backend, with_atoms: bool) -> KeptDraws:
         """Return the draw after a sweep."""
-        now: Parameters = state.parameters
-        probability = expit(np.asarray(backend.to_host(now.selection_logit), dtype=np.float64))
-        atoms = backend.to_host(now.atoms).astype(np.float32)[np.newaxis] if with_atoms else None
+        logit = np.asarray(backend.to_host(now.selection_logit), dtype=np.float64)
         return cls(
-            np.array([number]),
-            now.strength_precision[np.newaxis],
-            now.noise_precision[np.newaxis],
-            now.births,
-            probability.astype(np.float32)[np.newaxis],
-            atoms,
+            sweep=np.array([number]),
+            strength_precision=now.strength_precision[np.newaxis],
+            noise_precision=now.noise_precision[np.newaxis],
+            births=now.births,
+            scale=np.ones(now.n_atoms),
+            selection_probability=expit(logit).astype(np.float32)[np.newaxis],
+            atoms=backend.to_host(now.atoms).astype(np.float32)[np.newaxis] if with_atoms else None,
         )
 
     @classmethod
     def stack(cls, draws: Sequence[KeptDraws], births: NDArray[np.int64]) -> KeptDraws:
         """Stack draws of the atoms with these births, which all draws have."""
         own = [draw.keep(np.searchsorted(draw.births, births)) for draw in draws]
-
-        def joined(name: str) -> NDArray:
-            return np.concatenate([getattr(draw, name) for draw in own])
-
-        return cls(
-            joined("sweep"),
-            joined("strength_precision"),
-            joined("noise_precision"),
-            births,
-            joined("selection_probability"),
-            None if own[0].atoms is None else joined("atoms"),
-        )
+        names = [name for name in BY_DRAW if getattr(own[0], name) is not None]
+        parts = {name: np.concatenate([getattr(draw, name) for draw in own]) for name in names}
+        return replace(own[0], **parts)
 
     def each(self) -> list[KeptDraws]:
         """Undo `stack`."""
-        return [
-            KeptDraws(
-                self.sweep[d : d + 1],
-                self.strength_precision[d : d + 1],
-                self.noise_precision[d : d + 1],
-                self.births,
-                self.selection_probability[d : d + 1],
-                None if self.atoms is None else self.atoms[d : d + 1],
-            )
-            for d in range(self.n_draws)
-        ]
+        names = [name for name in BY_DRAW if getattr(self, name) is not None]
+        singles = (slice(d, d + 1) for d in range(self.n_draws))
+        return [replace(self, **{n: getattr(self, n)[one] for n in names}) for one in singles]
 
-    def keep(self, kept: NDArray[np.intp]) -> KeptDraws:
+    def keep(self, kept: NDArray[Any]) -> KeptDraws:
         """Draws of some of the atoms, by index or by a mask."""
         return replace(
             self,
             births=self.births[kept],
+            scale=self.scale[kept],
             selection_probability=self.selection_probability[:, :, kept],
             atoms=None if self.atoms is None else self.atoms[:, kept],
         )
 
     def published(self, scale: NDArray[np.float64], n_features: int) -> KeptDraws:
-        """Draws of the first features of the atoms, divided by the norms of the published ones."""
-        if self.atoms is None:
-            return self
-        size = np.where(scale > 0, scale, 1.0)[:, np.newaxis]
-        return replace(self, atoms=(self.atoms[:, :, :n_features] / size).astype(np.float32))
+        """Draws of the first features of the atoms, with the norms of the published ones."""
+        atoms = None if self.atoms is None else self.atoms[:, :, :n_features]
+        return replace(self, scale=scale, atoms=atoms)
+
+
+#: Fields with one entry per draw.
+BY_DRAW = ("sweep", "strength_precision", "noise_precision", "selection_probability", "atoms")
 
 
 def kept_sweeps(n_sweeps: int, n_draws: int) -> range:
@@ -153,7 +140,7 @@ class DrawKeeper:
         wanted = kept_sweeps(number, self._n_draws)
         self._draws = [draw for draw in self._draws if draw.sweep[0] in wanted]
         if number in wanted:
-            self._draws.append(KeptDraws.of(number, state, backend, self._with_atoms))
+            self._draws.append(KeptDraws.of(number, state.parameters, backend, self._with_atoms))
 
     def kept(self, state: State) -> KeptDraws | None:
         """Return the draws of the atoms that exist now; None if there are none."""

@@ -109,19 +109,15 @@ class Snapshot(Record):
         """Report a number of sweeps that differs from that of their records."""
         if self.sweep != len(self.trace.n_atoms):
             yield f"sweep is {self.sweep}, but trace has {len(self.trace.n_atoms)} sweeps"
-        if self.draws is not None and not np.array_equal(
-            self.draws.births, self.parameters.births
-        ):
+        if self.draws is not None and not np.array_equal(self.draws.births, self.parameters.births):
             yield "draws are of other atoms than parameters"
 
     @classmethod
     def take(cls, chain: Chain, backend: Backend) -> Self:
         """Copy the state of a chain to the host."""
         state, priors, trace, draws = chain
-        parameters, codes = (
-            parameters_to_host(state.parameters, backend),
-            backend.codes_to_host(state.codes),
-        )
+        parameters = parameters_to_host(state.parameters, backend)
+        codes = backend.codes_to_host(state.codes)
         return cls(parameters, codes, state.sweep, priors, trace, draws=draws)
 
     def state(self, data: Data, backend: Backend) -> State:
@@ -209,8 +205,8 @@ def run(
     def now() -> Chain:
         return Chain(state, priors, Trace.from_records(records), keeper.kept(state))
 
-    stopped = any([journal.tell(record) for record in records])
-    for done in range(len(records) + 1, 0 if stopped else n_sweeps + 1):
+    stops = [journal.tell(record) for record in records]
+    for done in range(len(records) + 1, 0 if any(stops) else n_sweeps + 1):
         state, info = step(key, state, data, priors, options, backend)
         if drop_unused:
             state, priors = drop(state, info.sums, priors, backend, least_energy)
