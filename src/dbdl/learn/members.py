@@ -88,8 +88,9 @@ class Member(LabelledAtoms):
     def drawn(self, number: int) -> Member:
         """Return the member with one of the kept draws of its atoms in place of their mean."""
         assert self.draws is not None and self.draws.atoms is not None
-        atoms = self.draws.atoms[number] / self.draws.scale[:, np.newaxis]  # in float64
-        norm = np.maximum(np.linalg.norm(atoms, axis=1), np.finfo(np.float32).tiny)
+        tiny = np.finfo(np.float32).tiny
+        atoms = self.draws.atoms[number] / np.maximum(self.draws.scale, tiny)[:, np.newaxis]
+        norm = np.maximum(np.linalg.norm(atoms, axis=1), tiny)
         atoms = (atoms / norm[:, np.newaxis]).astype(self.atoms.dtype)
         # a coefficient over an atom of unit norm is ``norm`` times that over the drawn atom
         prior = replace(self.code_prior, precision=self.code_prior.precision / norm**2)
@@ -223,7 +224,7 @@ def publish_atoms(
 
     These are atoms that no row used at the end, kept because a chain needs at least two.
     """
-    some = dictionary.atoms.any(axis=1)
+    some = np.any(dictionary.atoms, axis=1)
     prior, draws = code_prior(learned, dictionary), learned.chain.draws
     if draws is not None:
         draws = draws.published(dictionary.scale, dictionary.atoms.shape[1]).keep(some)
