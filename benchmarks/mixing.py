@@ -3,6 +3,7 @@
     python -m benchmarks.mixing defaults digits wine     a model at the defaults, view by view
     python -m benchmarks.mixing changes [NAME]           effective samples per 100 sweeps of codes
     python -m benchmarks.mixing joint [NAME]             the terms of the log joint, sweep by sweep
+    python -m benchmarks.mixing relaxation [NAME]        how fast the noise precision settles
 
 NAME is a table of `dbdl reproduce` (botswana by default), or "tiny". The figures in
 docs/convergence.md come from here. Nothing is timed: effective samples are counted per sweep.
@@ -21,7 +22,7 @@ from benchmarks.problems import splits
 from dbdl import DBDLClassifier
 from dbdl.backends import make_backend
 from dbdl.draws import make_key
-from dbdl.learn.chain import ChainSettings, _start
+from dbdl.learn.chain import ChainSettings, _start, learn_chain
 from dbdl.model.joint import log_gamma, log_normal, log_selection
 from dbdl.sampler.diagnostics import bulk_effective_size, kept_values, r_hat
 from dbdl.sampler.gibbs import State, drop, step
@@ -171,6 +172,36 @@ def joint(name: str, view: str, n_sweeps: int) -> None:
             state, priors = drop(state, sums, priors, backend, least)
 
 
+def relaxation(name: str, view: str, n_sweeps: int) -> None:
+    """Print how fast the noise precision settles, beside the share of values that are fitted.
+
+    Drawn atoms and codes leave residuals whose squares sum to about RSS + p / precision, with p the
+    number of entries of the atoms and of used codes. The next precision is about n over that, with
+    n the number of values. Its inverse therefore settles at the rate p / n.
+    """
+    X, y = rows_of(name, view)
+    print(f"\n{name}, {view}: {len(X)} rows, rates over sweeps 2 to 6")
+    print("| initial atoms | atoms | p / n | measured rate | noise precision at the end |")
+    print("| --- | --- | --- | --- | --- |")
+    for share in (0.1, 0.25, 0.5, None):
+        size = None if share is None else round(share * len(X))
+        settings, backend = (
+            ChainSettings(n_sweeps=n_sweeps, n_initial_atoms=size),
+            make_backend("cpu", 1),
+        )
+        learned = learn_chain(make_key(0, 1), X, y, settings, backend)
+        trace = learned.chain.trace
+        inverse = 1 / trace.noise_precision
+        gap = np.abs(inverse - inverse[-n_sweeps // 2 :].mean())
+        rate = (gap[5] / gap[1]) ** (1 / 4)
+        fitted = trace.n_atoms[1] / len(X) + trace.mean_nonzero[1] / X.shape[1]
+        print(
+            f"| {size or '1.5 per row'} | {trace.n_atoms[1]} | {fitted:.2f} | {rate:.2f} | "
+            f"{trace.noise_precision[-1]:.3g} |",
+            flush=True,
+        )
+
+
 # --------------------------------------------------------------------------------------- defaults
 
 
@@ -204,9 +235,9 @@ def defaults(name: str) -> None:
 
 
 def main() -> None:
-    """Run one of the three measurements."""
+    """Run one of the measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("defaults", "changes", "joint"))
+    parser.add_argument("what", choices=("defaults", "changes", "joint", "relaxation"))
     parser.add_argument("names", nargs="*", default=["botswana"])
     parser.add_argument("--view", default="plain")
     parser.add_argument("--sweeps", type=int, default=100)
@@ -215,7 +246,8 @@ def main() -> None:
         if options.what == "defaults":
             defaults(name)
         else:
-            {"changes": changes, "joint": joint}[options.what](name, options.view, options.sweeps)
+            measure = {"changes": changes, "joint": joint, "relaxation": relaxation}[options.what]
+            measure(name, options.view, options.sweeps)
 
 
 if __name__ == "__main__":
