@@ -257,6 +257,21 @@ def test_a_stopped_fit_is_resumed_by_the_next_one(tmp_path):
     np.testing.assert_array_equal(resumed.atoms_, whole.atoms_)
 
 
+def test_a_chain_that_is_stopped_while_earlier_sweeps_are_told_has_these_and_no_more(tmp_path):
+    settings = {**QUICK, "checkpoint": tmp_path}
+    scored(DBDLClassifier(**settings), stop_after=3)
+
+    class Stop(Watch):
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None):
+            super().on_fit_task_end(estimator, context)
+            return context.task_name == "sweep" and context.task_id >= 1
+
+    watch = Stop()
+    again = DBDLClassifier(**settings).set_callbacks(watch).fit(*make_cones())
+    assert again.trace_.n_atoms.shape == (2, 3)
+    assert all(told == events(2) for told in watch.chains.values())
+
+
 def test_batches_can_be_stopped_and_end_with_a_fitted_estimator():
     pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
     found = []

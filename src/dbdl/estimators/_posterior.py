@@ -23,6 +23,7 @@ class PosteriorMixin:
     """Questions to the chains of a fitted estimator."""
 
     chains_: list[Member]
+    selection_probability_: NDArray[np.float64]
     n_draws: int
 
     @property
@@ -55,16 +56,20 @@ class PosteriorMixin:
         check_scalar(level, "level", Real, min_val=0, max_val=1, include_boundaries="neither")
         draws = self._kept_draws()
         if not (found := self.diagnostics_).has_converged:
+            figures = "they have too few sweeps to tell how far they are from it"
+            if not np.isnan(found.worst_r_hat):
+                figures = (
+                    f"the largest R-hat is {found.worst_r_hat:.2f}, and the smallest effective "
+                    f"sample size {found.least_effective:.0f}"
+                )
             warn_caller(
-                f"intervals from chains that have not converged: the largest R-hat is "
-                f"{found.worst_r_hat:.2f}, the smallest effective sample size "
-                f"{found.least_effective:.0f}, and there are {draws[0].n_draws} draws per chain. "
-                "They describe the neighbourhood of each chain's dictionary, and may be too "
-                "narrow even for that. See diagnostics_."
+                f"intervals from {draws[0].n_draws} draws of chains that have not converged: "
+                f"{figures}. The intervals describe the neighbourhood of each chain's dictionary, "
+                "and may be too narrow even for that. See diagnostics_."
             )
         tail = (1.0 - level) / 2
         ends = [np.quantile(d.selection_probability, (tail, 1.0 - tail), axis=0) for d in draws]
-        low, high = np.concatenate(ends, axis=2).reshape(2, *self._shape_of_selection())
+        low, high = np.concatenate(ends, axis=2).reshape(2, *np.shape(self.selection_probability_))
         return low, high
 
     def to_arviz(self, view: str | None = None) -> Any:
@@ -115,8 +120,7 @@ class PosteriorMixin:
         draws = [chain.draws for chain in self.chains_ if chain.draws is not None]
         if len(draws) < len(self.chains_) or not all(draw.n_draws for draw in draws):
             raise ValueError(
-                f"this {type(self).__name__} kept no draws. Fit it with n_draws=20, say, and at "
-                "least 2 sweeps."
+                f"this {type(self).__name__} kept no draws. Fit it with n_draws=20, say."
             )
         if with_atoms and any(draw.atoms is None for draw in draws):
             raise ValueError(
@@ -124,9 +128,6 @@ class PosteriorMixin:
                 "model=ModelSettings(keep_atom_draws=True)."
             )
         return draws
-
-    def _shape_of_selection(self) -> tuple[int, ...]:
-        return np.shape(self.selection_probability_)  # type: ignore[attr-defined]
 
     def _refuse_draws(self) -> None:
         """Refuse to keep draws while learning batch by batch."""

@@ -31,7 +31,7 @@ class _Progress:
 
     def __init__(self, title: str, n_sweeps: int, task: Any) -> None:
         self.title, self.n_sweeps, self.task = title, n_sweeps, task
-        self.n_done = 0
+        self.n_done, self.is_stopped = 0, False
 
 
 class FitProgress:
@@ -90,11 +90,12 @@ class FitProgress:
         """Report one sweep of a chain; return whether a callback ends the chain."""
         with self._lock:
             chain = self._chains[number]
+            if chain.is_stopped:  # while sweeps of an earlier fit were told
+                return True
             chain.n_done += 1
-            stop = False
             if chain.task is not None:
-                stop = self._tell_callbacks(chain, record, member)
-            ends = stop or chain.n_done == chain.n_sweeps
+                chain.is_stopped = self._tell_callbacks(chain, record, member)
+            ends = chain.is_stopped or chain.n_done == chain.n_sweeps
             every = max(1, chain.n_sweeps // 5) if self._verbose == 1 else 1
             if self._verbose and (chain.n_done % every == 0 or ends):
                 print(
@@ -104,7 +105,7 @@ class FitProgress:
                     f"log joint {record.log_joint:.6g}",
                     flush=True,
                 )
-        return stop
+        return chain.is_stopped
 
     def _tell_callbacks(self, chain: _Progress, record: SweepRecord, member: MemberSoFar) -> bool:
         task, ended = chain.task, dict(self._rows)
