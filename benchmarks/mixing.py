@@ -22,11 +22,10 @@ from benchmarks.problems import splits
 from dbdl import DBDLClassifier
 from dbdl.backends import make_backend
 from dbdl.draws import make_key
-from dbdl.learn.chain import ChainSettings, _start, learn_chain
-from dbdl.model.joint import log_gamma, log_normal, log_selection
+from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.model.joint import log_normal, log_selection
 from dbdl.sampler.diagnostics import bulk_effective_size, kept_values, r_hat
-from dbdl.sampler.gibbs import State, drop, step
-from dbdl.sampler.run import Trace, _record
+from dbdl.sampler.run import ChainJournal, SweepRecord, Trace
 from dbdl.views import LabelledRows, make_views
 
 QUANTITIES = ("noise_precision", "strength_precision", "mean_nonzero", "residual_square")
@@ -48,47 +47,53 @@ def rows_of(name: str, view: str) -> tuple[np.ndarray, np.ndarray]:
 # ------------------------------------------------------------------------------- changes of a sweep
 
 
-class FixedAtoms:
-    """A backend that draws no atoms, for sweeps of the codes alone."""
+Temper = Callable[[int], float]
 
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
+
+class Changed:
+    """A backend that draws the atoms in every ``each``-th sweep, at a tempered noise precision."""
+
+    def __init__(self, backend: Any, each: int, temper: Temper) -> None:
+        self._backend, self._each, self._temper = backend, each, temper
+        self._number = 1  # of the sweep
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
+    def gather(self, data: Any, codes: Any, n_atoms: int, class_weight: np.ndarray) -> Any:
+        weight = self._temper(self._number) * class_weight
+        return self._backend.gather(data, codes, n_atoms, weight)
+
     def draw_atoms(self, key: Any, number: int, posterior: Any, atoms: Any, births: Any) -> Any:
-        return atoms
+        if number % self._each:
+            return atoms
+        return self._backend.draw_atoms(key, number, posterior, atoms, births)
+
+    def sweep(self, key: Any, number: int, data: Any, codes: Any, now: Any, scan: Any) -> Any:
+        self._number = number + 1
+        now = replace(now, noise_precision=self._temper(number) * now.noise_precision)
+        return self._backend.sweep(key, number, data, codes, now, scan)
 
 
-Temper = Callable[[int], float]
+def as_it_is(number: int) -> float:
+    """Return the factor of the noise precision without tempering."""
+    return 1.0
 
 
 def tempered(n_sweeps: int, lowest: float) -> Temper:
     """Factors of the noise precision that grow from ``lowest`` to 1 over the first sweeps."""
-    return lambda done: lowest ** max(1 - done / n_sweeps, 0)
+    return lambda number: lowest ** max(1 - number / n_sweeps, 0)
 
 
-def chain(
-    X: np.ndarray, y: np.ndarray, seed: int, n_code_sweeps: int, each: int, temper: Temper
-) -> Trace:
-    """Run a chain with so many sweeps of codes in all; the atoms are drawn in every ``each``-th."""
-    settings, backend, key = ChainSettings(), make_backend("cpu", 1), make_key(seed, 1)
-    data = backend.place(X, y)
-    rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
-    state, priors = _start(key, data, rows, settings, backend)
-    least = settings.least_energy * (data.square / data.n_samples)
-    records = []
-    for done in range(1, n_code_sweeps + 1):
-        now = backend if done % each == 0 or each == 1 else FixedAtoms(backend)
-        factor = temper(done)
-        hot = replace(state.parameters, noise_precision=factor * state.parameters.noise_precision)
-        state, info = step(
-            key, State(hot, state.codes, state.sweep), data, priors, settings.options, now
-        )
-        state, priors = drop(state, info.sums, priors, backend, least)
-        records.append(_record(state, info, data))
-    return Trace.from_records(records)
+def traces_of(
+    X: np.ndarray, y: np.ndarray, n_sweeps: int, each: int = 1, temper: Temper = as_it_is
+) -> list[Trace]:
+    """Run five chains with so many sweeps of codes."""
+    settings, learned = ChainSettings(n_sweeps=n_sweeps), []
+    for seed in range(N_CHAINS):
+        backend: Any = Changed(make_backend("cpu", 1), each, temper)
+        learned.append(learn_chain(make_key(seed, 1), X, y, settings, backend))
+    return [one.chain.trace for one in learned]
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -110,8 +115,7 @@ def changes(name: str, view: str, n_sweeps: int) -> None:
     print("| change | " + " | ".join(QUANTITIES) + " | atoms | log joint at the end |")
     print("| --- |" + " --- |" * (len(QUANTITIES) + 2))
     for title, change in CHANGES.items():
-        given = {"each": 1, "temper": lambda done: 1.0, **change}
-        traces = [chain(X, y, seed, n_sweeps, **given) for seed in range(N_CHAINS)]
+        traces = traces_of(X, y, n_sweeps, **change)
         cells = []
         for quantity in QUANTITIES:
             values = kept_values(traces, quantity)
@@ -127,49 +131,41 @@ def changes(name: str, view: str, n_sweeps: int) -> None:
 # ------------------------------------------------------------------------------------ the log joint
 
 
+class Terms(ChainJournal):
+    """Prints the terms of the log joint after some sweeps."""
+
+    def __init__(self, data: Any, n_sweeps: int) -> None:
+        self._data, self._shown = data, (1, 2, 3, 5, 10, 20, n_sweeps)
+
+    def tell(self, record: SweepRecord, now: Any = None) -> bool:
+        """Print one line."""
+        state, priors, data = now().state, now().priors, self._data
+        if state.sweep not in self._shown:
+            return False
+        own, n_rows = state.parameters, data.n_rows
+        sums = make_backend("cpu", 1).usage(data, state.codes, own)
+        n_values = n_rows * data.n_features
+        terms = (
+            log_normal(n_values, sums.residual_square, own.noise_precision).sum(),
+            log_normal(sums.n_strengths, sums.strength_square, own.strength_precision).sum(),
+            log_selection(own.selection_logit, sums.count, n_rows, priors),
+            priors.atoms.log_density(own.atoms),
+        )
+        cells = " | ".join(f"{term / 1000:.2f}" for term in (*terms, record.log_joint))
+        ends = f"{record.noise_precision:.3g} | {record.mean_nonzero:.2f}"
+        print(f"| {state.sweep} | {cells} | {ends} | {record.residual_square:.2g} |", flush=True)
+        return False
+
+
 def joint(name: str, view: str, n_sweeps: int) -> None:
-    """Print the terms of the log joint of one chain, sweep by sweep."""
+    """Print the large terms of the log joint of one chain, sweep by sweep."""
     X, y = rows_of(name, view)
-    settings, backend, key = ChainSettings(), make_backend("cpu", 1), make_key(0, 1)
-    data = backend.place(X, y)
-    rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
-    state, priors = _start(key, data, rows, settings, backend)
-    sums = backend.usage(data, state.codes, state.parameters)
-    print(f"\n{name}, {view}: terms of the log joint in thousands of nats; sweep 0 is the start")
-    titles = (
-        "sweep",
-        "data",
-        "strengths",
-        "usage",
-        "atoms",
-        "precisions",
-        "all",
-        "noise precision",
-    )
-    print("| " + " | ".join((*titles, "used per row", "residual")) + " |")
-    print("|" + " --- |" * (len(titles) + 2))
-    for number in range(n_sweeps + 1):
-        if number:
-            state, info = step(key, state, data, priors, settings.options, backend)
-            sums = info.sums
-        now, n_rows = state.parameters, data.n_rows
-        terms = [
-            log_normal(n_rows * data.n_features, sums.residual_square, now.noise_precision).sum(),
-            log_normal(sums.n_strengths, sums.strength_square, now.strength_precision).sum(),
-            log_selection(now.selection_logit, sums.count, n_rows, priors),
-            priors.atoms.log_density(now.atoms),
-            log_gamma(now.strength_precision, priors.strength_shape, priors.strength_rate).sum()
-            + log_gamma(now.noise_precision[:1], priors.noise_shape, priors.noise_rate).sum(),
-        ]
-        if number in (0, 1, 2, 3, 5, 10, 20, n_sweeps):
-            cells = [f"{term / 1000:.2f}" for term in (*terms, sum(terms))]
-            used = sums.uses.sum() / data.n_samples
-            left = sums.residual_square.sum() / data.n_samples
-            ends = f"{now.noise_precision[0]:.3g} | {used:.2f} | {left:.2g}"
-            print(f"| {number} | {' | '.join(cells)} | {ends} |", flush=True)
-        if number:
-            least = settings.least_energy * (data.square / data.n_samples)
-            state, priors = drop(state, sums, priors, backend, least)
+    backend, settings = make_backend("cpu", 1), ChainSettings(n_sweeps=n_sweeps)
+    print(f"\n{name}, {view}: terms of the log joint in thousands of nats")
+    print("| sweep | data | strengths | usage | atoms | all | noise precision | used | residual |")
+    print("|" + " --- |" * 9)
+    journal = Terms(backend.place(X, y), n_sweeps)
+    learn_chain(make_key(0, 1), X, y, settings, backend, journal)
 
 
 def relaxation(name: str, view: str, n_sweeps: int) -> None:
