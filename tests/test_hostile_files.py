@@ -684,7 +684,14 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *OWN_METHODS, "dictionary", "stream", "warm", "views", "own", "refusals", "draws",
+        *OWN_METHODS,
+        "dictionary",
+        "stream",
+        "warm",
+        "views",
+        "own",
+        "refusals",
+        "draws",
         "checkpoint",
     ],
 )
