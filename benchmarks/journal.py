@@ -14,6 +14,7 @@ class Telling(ChainJournal):
     def __init__(self, tell: Callable[[SweepRecord], Any]) -> None:
         self._tell = tell
 
-    def tell(self, record: SweepRecord) -> None:
+    def tell(self, record: SweepRecord, now: Any = None) -> bool:
         """Pass on the record of a sweep."""
         self._tell(record)
+        return False

@@ -199,6 +199,63 @@ MUTANTS = (
         "if done <= n_sweeps and",
         "sampler/test_checkpoint.py",
     ),
+    # Diagnostics, draws and callbacks.
+    mutant(
+        "halves-of-chains-not-split",
+        "sampler/diagnostics.py",
+        "half = values.shape[1] // 2",
+        "half = values.shape[1]",
+        "sampler/test_diagnostics.py",
+    ),
+    mutant(
+        "autocorrelation-time-halved",
+        "sampler/diagnostics.py",
+        "2.0 * float(np.minimum.accumulate",
+        "1.0 * float(np.minimum.accumulate",
+        "sampler/test_diagnostics.py",
+    ),
+    mutant(
+        "views-diagnosed-together",
+        "sampler/diagnostics.py",
+        "if name == view]",
+        "if name]",
+        "sampler/test_diagnostics.py",
+    ),
+    mutant(
+        "draws-of-dropped-atoms",
+        "sampler/kept_draws.py",
+        "np.searchsorted(draw.births, births)",
+        "np.arange(len(births))",
+        "sampler/test_kept_draws.py",
+    ),
+    mutant(
+        "draws-of-the-first-half",
+        "sampler/kept_draws.py",
+        "n_sweeps // 2, 1",
+        "n_sweeps // 3, 1",
+        "sampler/test_kept_draws.py",
+    ),
+    mutant(
+        "draws-forgotten-by-snapshots",
+        "sampler/run.py",
+        "state.sweep, priors, trace, draws=draws",
+        "state.sweep, priors, trace",
+        "sampler/test_kept_draws.py",
+    ),
+    mutant(
+        "drawn-atoms-with-labels-of-unit-atoms",
+        "learn/members.py",
+        "label_atoms = self.label_atoms / norm[:, np.newaxis]",
+        "label_atoms = self.label_atoms",
+        "estimators/test_posterior.py",
+    ),
+    mutant(
+        "callbacks-cannot-stop",
+        "sampler/run.py",
+        "if journal.tell(records[-1], now):",
+        "if journal.tell(records[-1], now) is None:",
+        "estimators/test_progress.py",
+    ),
     # Priors and pruning.
     mutant(
         "beta-of-all-atoms",

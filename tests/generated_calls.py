@@ -360,6 +360,9 @@ def fitted(name, dtype):
         return KSVDDictionary(n_atoms=8, n_iterations=3, random_state=0).fit(X)
     if name == "DBDL":
         return DBDLClassifier(n_sweeps=3, n_chains=8, random_state=0).fit(X, y)
+    if name == "DBDL with draws":
+        kept = {"n_draws": 2, "model": ModelSettings(keep_atom_draws=True)}
+        return DBDLClassifier(n_sweeps=3, n_chains=2, random_state=0, **kept).fit(X, y)
     if name == "DBDL as it is":
         return DBDLClassifier(n_sweeps=3, n_chains=1, normalize=False, random_state=0).fit(X, y)
     return OURS[name](random_state=0).fit(X, y)
@@ -415,6 +418,33 @@ def refusals(draw):
         expect(refused.shape == (n,) and refused.dtype == bool, "mask of shape", refused.shape)
 
     return Call(f"{name}, refusals", f"{y} {kind}={share!r}", act, (Odd(y.value, y.words),))
+
+
+@st.composite
+def questions(draw):
+    """Methods about the chains, with odd arguments."""
+    name = draw(st.sampled_from(["DBDL with draws", "DBDL", "dictionary"]))
+    door = draw(st.sampled_from(["selection_interval", "posterior_proba", "to_arviz"]))
+    X = draw(rows(m=draw(st.sampled_from([6, 6, 6, 5]))))
+    odd = draw(st.sampled_from([0.9, 0.5, 0, 1, -1, 2, np.nan, "x", None, [0.5], "plain"]))
+
+    def act():
+        model = fitted(name, "float64")
+        if door == "posterior_proba" and name != "dictionary":
+            probability = model.posterior_proba(X.value)
+            expect(np.isfinite(probability).all(), "probabilities are not finite")
+            expect(np.allclose(probability.sum(axis=1), 1), "they do not sum to one")
+        elif door == "selection_interval":
+            with warnings.catch_warnings():  # few sweeps have not converged
+                warnings.simplefilter("ignore")
+                low, high = model.selection_interval(odd)
+            expect((low <= high).all() and 0 < odd < 1, "an interval of level", odd)
+        elif door == "to_arviz":
+            expect(set(model.to_arviz(odd).children) == {"posterior", "sample_stats"}, "groups")
+
+    own = door == "posterior_proba" and name == "DBDL with draws"
+    given = X if own else Odd(X.value, X.words)
+    return Call(f"{name}.{door}", f"{X} {odd!r}", act, (given,))
 
 
 @st.composite
@@ -622,7 +652,7 @@ def files(draw):
 
 
 GENERATORS = (fits(), fits(), fits(), queries(), queries(), codings(), codings(), batches(),
-              decodings(), scores_of_labels(), refusals(), images(), displays(),
+              decodings(), questions(), scores_of_labels(), refusals(), images(), displays(),
               files())  # fmt: skip
 calls = st.one_of(*GENERATORS)
 
@@ -650,8 +680,8 @@ NAMES = re.compile(
     r"\b(X|y|atoms|gram|codes|classes|images?|estimator|n_jobs|n_threads|path|file|folder|" +
     "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVDDictionary().get_params(),
               "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side",
-              "n_components", "coverage", "max_error", "min_probability", "confidence",
-              "sample_weight",
+              "n_components", "coverage", "max_error", "min_probability", "confidence", "level",
+              "view", "sample_weight",
               *(p for method in OURS.values() for p in method().get_params())}) + r")\b"
 )  # fmt: skip
 #: Where errors may come from: our code, and scikit-learn's checks.

@@ -2,9 +2,9 @@
 
     python tests/hostile.py NAME [--most N] [--seed S]
 
-NAME is a method, or one of dictionary, stream, warm, views, own, refusals and checkpoint. One value
-at a time is changed in a saved model or checkpoint, whose checksum is made to match. The file is
-read and used in a separate process, because a kernel that trusts such a value can crash.
+NAME is a method, or one of dictionary, stream, warm, views, own, refusals, draws and checkpoint.
+One value at a time is changed in a saved model or checkpoint, whose checksum is made to match. The
+file is read and used in a separate process, because a kernel that trusts such a value can crash.
 """
 
 from __future__ import annotations
@@ -146,6 +146,10 @@ def fitted_models(name):
         return model.partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])
     if name == "views":  # one chain for each
         return quick(dbdl.DBDLClassifier, n_initial_atoms=20, n_chains=8).fit(X, y)
+    if name == "draws":
+        settings = dbdl.ModelSettings(keep_atom_draws=True)
+        model = quick(dbdl.DBDLClassifier, n_initial_atoms=20, n_draws=2, model=settings)
+        return model.set_params(n_sweeps=6).fit(X, y)
     if name == "own":
         model = quick(dbdl.DBDLClassifier, n_initial_atoms=20, views=["plain", PCA(20)])
         return model.partial_fit(X[:40], y[:40])
@@ -173,6 +177,9 @@ def use(model):
     if hasattr(model, "chains_"):
         assert np.isfinite(model.atoms_).all()
         model.inverse_transform(model.transform(X_new))
+    if getattr(model, "n_draws", 0):
+        assert np.isfinite(model.selection_interval()).all()
+        assert np.isfinite(model.posterior_proba(X_new)).all()
     if hasattr(model, "online_"):
         model.partial_fit(X[:30], *([y[:30]] if hasattr(model, "classes_") else []))
     if getattr(model, "warm_start", False):
@@ -220,8 +227,9 @@ def kept_fit(folder, **settings):
     """Fit with checkpoints, or go on with more sweeps from those that are there."""
     X, y, _ = rows()
     model = quick(
-        dbdl.DBDLClassifier, n_initial_atoms=20, checkpoint=folder, warm_start=True, **settings
-    )
+        dbdl.DBDLClassifier, n_initial_atoms=20, checkpoint=folder, warm_start=True, n_draws=2,
+        **settings,
+    )  # fmt: skip
     return model.fit(X, y)
 
 

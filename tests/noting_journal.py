@@ -10,8 +10,9 @@ class NotingJournal(ChainJournal):
         self.resumed, self.every = resumed, every
         self.told, self.snapshots = [], {}
 
-    def tell(self, record):
+    def tell(self, record, now=None):
         self.told.append(record)
+        return False
 
     def is_due(self, sweep):
         return sweep % self.every == 0

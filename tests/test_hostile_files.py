@@ -674,7 +674,7 @@ def tamper(name, most):
     return {end: int(n) for end, n in (word.split("=") for word in words)}
 
 
-KINDS = ["DBDL 1 chain", "views", "refusals", "checkpoint"]
+KINDS = ["DBDL 1 chain", "views", "refusals", "draws", "checkpoint"]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -685,7 +685,17 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
 @pytest.mark.release
 @pytest.mark.parametrize(
     "name",
-    [*OWN_METHODS, "dictionary", "stream", "warm", "views", "own", "refusals", "checkpoint"],
+    [
+        *OWN_METHODS,
+        "dictionary",
+        "stream",
+        "warm",
+        "views",
+        "own",
+        "refusals",
+        "draws",
+        "checkpoint",
+    ],
 )
 def test_any_value_that_was_changed_is_refused_or_does_no_harm(name):
     assert tamper(name, 400)["refused"] > 50

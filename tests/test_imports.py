@@ -48,7 +48,7 @@ MAY_IMPORT = {
         "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
         "dbdl",  # for its version
     },
-    "plotting": {"sampler", "estimators", "experiments", "_files", "_arrays"},
+    "plotting": {"coding", "sampler", "estimators", "experiments", "_files", "_arrays"},
     "features": {
         "_arrays", "_parameters", "model", "coding", "_threads", "_compile", "_loaded",
     },

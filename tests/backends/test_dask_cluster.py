@@ -259,6 +259,31 @@ def test_a_dictionary_without_labels_can_be_learned_on_a_cluster(client, many_ro
     np.testing.assert_array_equal(there.atoms_, here.atoms_)
 
 
+def test_draws_are_kept_and_callbacks_stop_chains_on_a_cluster(client, many_rows):
+    callback = pytest.importorskip("sklearn.callback", reason="came with scikit-learn 1.9")
+    X, y = many_rows
+
+    class Stop(callback.ScoringMonitor):
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+            super().on_fit_task_end(estimator, context, X=X, y=y, fitted_estimator=fitted_estimator)
+            return context.task_name == "sweep" and context.task_id == 1
+
+    found = []
+    for rows in (X, da.from_array(X, chunks=(8192, 8))):
+        stop = Stop(scoring="accuracy")
+        model = DBDLClassifier(n_draws=2, **{**FIT, "n_sweeps": 3}).set_callbacks(stop)
+        model.fit(rows, y)
+        found.append((model, [line["accuracy"] for line in stop.get_logs().data]))
+    (here, scores), (there, other_scores) = found
+    assert other_scores == scores and min(scores) > 0
+    assert here.trace_.n_atoms.shape[1] == 2
+    assert_same_model(there, here)
+    for one, other in zip(here.chains_, there.chains_, strict=True):
+        np.testing.assert_array_equal(
+            other.draws.selection_probability, one.draws.selection_probability
+        )
+
+
 def test_bad_rows_on_a_worker_are_named(client, many_rows):
     X, y = many_rows
     X = X.copy()

@@ -91,3 +91,39 @@ def test_batches_are_learned_alike(backend, on, rows):
     expected = learn()
     on(backend)
     np.testing.assert_allclose(learn().atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
+
+
+@every_backend
+def test_draws_and_the_estimators_of_sweeps_are_those_of_the_default_backend(backend, on, rows):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+    X, y = rows
+    model = ModelSettings(noise_precision=1e3, keep_atom_draws=True)
+    settings = {**FIT, "n_sweeps": 4, "n_draws": 2, "model": model}
+
+    class Scores:
+        def setup(self, estimator, context):
+            self.found = []
+
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            self.found.append(fitted_estimator.decision_function(X))
+            return context.task_name == "sweep" and context.task_id == 2
+
+    def learn():
+        scores = Scores()
+        found = DBDLClassifier(**settings).set_callbacks(scores).fit(X, y)
+        return found.chains_[0].draws, np.array(scores.found), found.posterior_proba(X)
+
+    draws, scores, probability = learn()
+    on(backend)
+    other_draws, other_scores, other_probability = learn()
+    close = CLOSE[backend.device_kind]
+    np.testing.assert_array_equal(other_draws.sweep, [2, 3])  # ended after three sweeps
+    np.testing.assert_allclose(other_draws.atoms, draws.atoms, atol=close)
+    np.testing.assert_allclose(other_draws.noise_precision, draws.noise_precision, rtol=close)
+    np.testing.assert_allclose(
+        other_draws.selection_probability, draws.selection_probability, atol=10 * close
+    )
+    np.testing.assert_allclose(other_scores, scores, atol=10 * close)
+    np.testing.assert_allclose(other_probability, probability, atol=100 * close)

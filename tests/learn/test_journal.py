@@ -47,8 +47,9 @@ class Told:
     def __init__(self):
         self.records = {}
 
-    def __call__(self, number, record):
+    def __call__(self, number, record, member):
         self.records.setdefault(number, []).append(record)
+        return False
 
     def counts(self):
         return {chain: len(records) for chain, records in self.records.items()}
@@ -125,7 +126,7 @@ def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
     class Stop(Exception):
         pass
 
-    def stop(number, record):
+    def stop(number, record, member):
         told.append(record)
         if len(told) == 3:
             raise Stop

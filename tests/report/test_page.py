@@ -355,3 +355,27 @@ def test_scales_reach_from_end_to_end():
 )  # fmt: skip
 def test_labels_of_ticks(value, label):
     assert tick_label(value) == label
+
+
+def test_the_page_says_what_the_diagnostics_mean_for_predictions(tmp_path):
+    X, y, X_test, y_test = digits()
+    model = DBDLClassifier(n_sweeps=16, n_chains=2, n_draws=4, random_state=0).fit(X, y)
+    page, found = page_of(model, X_test, y_test, tmp_path), model.diagnostics_
+    assert f"the largest here is {found.worst_r_hat:.2f}" in page.text
+    assert "an ensemble of modes, and not draws from a converged posterior" in page.text
+    assert "compares the halves of that chain" in page.text
+    table = cells_of(page, "convergence")
+    assert [row[:2] for row in table] == [[line.view, line.quantity] for line in found.lines]
+    assert "too few sweeps to tell" in report(tmp_path).text
+
+
+def test_intervals_are_in_the_table_of_selection_where_draws_were_kept(tmp_path):
+    X, y, X_test, y_test = digits()
+    kept = DBDLClassifier(n_sweeps=8, n_chains=1, n_draws=4, random_state=0).fit(X, y)
+    best = int(kept.chains_[0].selection_probability[0].argmax())
+    drawn = kept.chains_[0].draws.selection_probability[:, 0, best]
+    low, high = np.quantile(drawn, (0.05, 0.95))
+    said = f"{best}: {kept.selection_probability_[0, best]:.2f} ({low:.2f} to {high:.2f})"
+    page = page_of(kept, X_test, y_test, tmp_path)
+    assert said in page.text and "90 % intervals from 4 draws" in page.text
+    assert "90 % intervals" not in report(tmp_path).text

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dbdl import DBDLClassifier, open_rows
+from dbdl import DBDLClassifier, ModelSettings, open_rows
 from dbdl.datasets import DataError, load
 from dbdl.rows import lazy_rows, readers
 from dbdl.views import LabelledRows, view_named
@@ -89,6 +89,23 @@ def test_learning_from_a_file_gives_the_bits_of_learning_from_memory(tmp_path, w
     assert (there.transform(reader) != here.transform(X)).nnz == 0
     if write is write_parquet:
         assert there.feature_names_in_[0] == "band 0"
+
+
+def test_draws_and_scores_of_sweeps_are_those_of_rows_in_memory(tmp_path):
+    callback = pytest.importorskip("sklearn.callback", reason="came with scikit-learn 1.9")
+    X, y = labelled_rows()
+    reader, _ = open_rows(write_npy(tmp_path, X, y))
+    found = []
+    for rows in (X, reader):
+        monitor = callback.ScoringMonitor(scoring="accuracy")
+        settings = {**FIT, "n_draws": 2, "model": ModelSettings(keep_atom_draws=True)}
+        model = DBDLClassifier(**settings).set_callbacks(monitor).fit(rows, y)
+        scores = [line["accuracy"] for line in monitor.get_logs().data]
+        found.append((model.chains_[0].draws, scores, model.posterior_proba(rows)))
+    (here, scores, probability), (there, other_scores, other_probability) = found
+    np.testing.assert_array_equal(there.atoms, here.atoms)
+    np.testing.assert_array_equal(other_probability, probability)
+    assert other_scores == scores and len(scores) > 2
 
 
 def test_open_datasets_of_hdf5_and_zarr_and_large_maps_are_read_in_parts(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -29,15 +30,16 @@ from dbdl.backends.base import ALL_ZERO
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, candidates, lengths_for
 from dbdl.estimators._lazy import by_blocks
+from dbdl.estimators._posterior import PosteriorMixin
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, check_codes, decode
 from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import Identity
-from dbdl.learn.choice import Candidates, Choice
+from dbdl.learn.choice import Candidates, Choice, choose
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
-from dbdl.learn.members import Member
+from dbdl.learn.members import LearnedMember, Member, publish_members
 from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
 from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
@@ -51,6 +53,7 @@ from dbdl.views import Recipe, make_views
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
+    "n_draws": [Interval(Integral, 0, None, closed="left")],
     "coder": [str, Coder, "array-like"],
     "n_nonzero": [StrOptions({"auto"}), AT_LEAST_ONE],
     "model": [None, ModelSettings],
@@ -67,7 +70,11 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class DictionaryEstimator(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator
+    PosteriorMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    RowEstimator,
 ):
     """Base of the estimators: everything except labels."""
 
@@ -184,7 +191,10 @@ class DictionaryEstimator(
         engine = make_engine(X, self.device)
         n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
         settings = ChainSettings(
-            n_sweeps=self.n_sweeps, n_initial_atoms=n_initial, **self._model_settings()
+            n_sweeps=self.n_sweeps,
+            n_initial_atoms=n_initial,
+            n_draws=self.n_draws,
+            **self._model_settings(),
         )
         views = self._views(settings.n_start(len(class_of_row)) / len(class_of_row))
         if n_chains is None:
@@ -228,10 +238,13 @@ class DictionaryEstimator(
 
     @contextmanager
     def _journal(
-        self, problem: Problem, candidates: Candidates
+        self, problem: Problem, candidates: Candidates, X: Any, y: Any
     ) -> Iterator[tuple[Problem, Journal]]:
-        """Open the journal of a fit; a resumed problem has the seed of the earlier fit."""
-        progress = FitProgress(self, self.verbose)
+        """Open the journal of a fit; a resumed problem has the seed of the earlier fit.
+
+        ``X`` and ``y`` are as the user passed them, for callbacks.
+        """
+        progress = self._progress(problem, candidates, X, y)
         journal: Any = Journal(progress.tell)
         if self.checkpoint is not None or self.warm_start:
             journal = self._open_journal(problem, progress)
@@ -244,15 +257,35 @@ class DictionaryEstimator(
 
     @contextmanager
     def _journal_of_batch(
-        self, problem: Problem, candidates: Candidates, state: OnlineState
+        self, problem: Problem, candidates: Candidates, state: OnlineState, X: Any, y: Any
     ) -> Iterator[Journal]:
         """Open the journal of a batch, which only reports progress."""
-        progress = FitProgress(self, self.verbose)
+        progress = self._progress(problem, candidates, X, y)
         self._compile(problem, candidates)
         n_sweeps = later_sweeps(self.n_sweeps) if state.chains else self.n_sweeps
         progress.begin(problem.n_chains, n_sweeps)
         yield Journal(progress.tell)
         progress.end()
+
+    def _progress(self, problem: Problem, candidates: Candidates, X: Any, y: Any) -> FitProgress:
+        """Follow a fit; a callback may ask for the estimator as if fit had ended with a member."""
+
+        def fitted(member: LearnedMember) -> dict[str, Any]:
+            alone = [replace(member, share=replace(member.share, view_number=0))]
+            choice = choose(alone, problem.class_of_row, candidates, problem.sample_weight)
+            ended = copy(self)
+            ended.verbose, ended.size_curve_ = 0, None  # nothing is printed
+            coders = candidates.coders
+            ended._publish(publish_members(alone, coders, choice.coders, choice.weights), choice)
+            return vars(ended) | {"verbose": self.verbose}
+
+        return FitProgress(self, self.verbose, X, y, fitted)
+
+    def __copy__(self) -> Self:
+        """Return a shallow copy, which is not checked as a model from a file is."""
+        copied = object.__new__(type(self))
+        copied.__dict__ = dict(vars(self))
+        return copied
 
     def _compile(self, problem: Problem, candidates: Candidates) -> None:
         """Compile the kernels, with a message, before the first fit on rows of this dtype."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dbdl._arrays import as_labels
 from dbdl._threads import single_threaded_blas
@@ -26,7 +26,7 @@ from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._weights import ClassWeight, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.choice import Candidates, Choice, choose
-from dbdl.learn.held_out import HeldOutChoice
+from dbdl.learn.held_out import HeldOutChoice, to_probabilities
 from dbdl.learn.members import Member, learn_members, publish_members
 from dbdl.learn.online import (
     OnlineState,
@@ -132,6 +132,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     calibrate : bool, default=True
         Fit the temperature of `predict_proba` on the rows that chains left out. Otherwise the
         temperature is 1, and chains leave out no rows if there is nothing else to choose.
+    n_draws : int, default=0
+        Most draws of the precisions and selection probabilities to keep from the second half of
+        each chain, evenly thinned (see ``draws`` of ``chains_``); with ``keep_atom_draws`` of the
+        model, of the atoms too. For `selection_interval` and `posterior_proba`. 0 keeps none.
     model : ModelSettings, default=None
         Priors, scan, start and end of the chains; a grid search can vary
         ``model__noise_precision`` and the like. None means the defaults.
@@ -187,7 +191,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
         Each chain's view, atoms in the space of the view, coder, weight, probabilities, label atoms
-        and trace.
+        and trace, and its draws if ``n_draws`` keeps some.
+    diagnostics_ : Diagnostics
+        Split R-hat, effective sample sizes and Monte Carlo errors of every traced scalar, view by
+        view, from the second half of the sweeps.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     refusals_ : UnseenRows
@@ -245,6 +252,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         label_weight: float | str = "auto",
         class_weight: ClassWeight = None,
         calibrate: bool = True,
+        n_draws: int = 0,
         model: ModelSettings | None = None,
         forgetting: float = 1.0,
         normalize: bool = True,
@@ -267,6 +275,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.label_weight = label_weight
         self.class_weight = class_weight
         self.calibrate = calibrate
+        self.n_draws = n_draws
         self.model = model
         self.forgetting = forgetting
         self.normalize = normalize
@@ -364,7 +373,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         rows, class_of_row, sample_weight = self._weighted_rows(X, y, sample_weight)
         candidates = self._candidates(len(class_of_row))
         problem, crew = self._problem(rows, class_of_row, sample_weight, candidates)
-        with self._journal(problem, candidates) as (problem, journal):
+        with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
             attempts = []
@@ -372,9 +381,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 learned = learn_members(sized, candidates.coders, crew, journal)
                 choice = choose(learned, problem.class_of_row, candidates, problem.sample_weight)
                 attempts.append(Attempt(sized, learned, choice))
-        (_, learned, choice), self.size_curve_ = smallest_good(attempts)
-        members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
-        return self._publish(members, choice, memory=journal.memory())
+            (_, learned, choice), self.size_curve_ = smallest_good(attempts)
+            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
+            return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -432,6 +441,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
                 "once. Use a dict of weights, such as that of "
                 "sklearn.utils.class_weight.compute_class_weight for all labels."
             )
+        self._refuse_draws()
         state, published = self._earlier_batches(), None
         if state.chains:
             coders = tuple(chain.coder for chain in self.chains_)
@@ -450,14 +460,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         problem, crew = self._problem(
             batch.data.X, batch.data.class_of_row, batch.data.sample_weight, candidates, state
         )
-        with self._journal_of_batch(problem, candidates, state) as journal:
+        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
-        choice = choose_for_batch(published, state, batch, learned, candidates, crew)
-        state, members = finish_batch(state, learned, candidates.coders, choice)
-        self.classes_ = all_classes
-        return self._publish(in_order(members, state, all_classes), choice, online=state)
+            choice = choose_for_batch(published, state, batch, learned, candidates, crew)
+            state, members = finish_batch(state, learned, candidates.coders, choice)
+            self.classes_ = all_classes
+            return self._publish(in_order(members, state, all_classes), choice, online=state)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
         """Set the fitted attributes."""
@@ -586,6 +596,36 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """
         scores = self.transform(X) @ self.label_atoms_
         return scores.ravel() if scores.shape[1] == 1 else scores
+
+    @by_blocks
+    @single_threaded_blas()
+    def posterior_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities as in `predict_proba`, averaged over the kept draws of the atoms.
+
+        Rows are coded again over each draw, with the same coders, label atoms, weights and
+        temperature. The mean of the probabilities is not linear in any codes, so decisions cannot
+        be taken apart atom by atom. It takes as long as `predict_proba` times the number of draws.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        draws = self._kept_draws(with_atoms=True)
+        rows, backend = self._rows(X, reset=False), self._backend()
+        probabilities = np.zeros((len(rows), len(self.classes_)))
+        n_draws = max(draw.n_draws for draw in draws)
+        for number in range(n_draws):  # draws of different chains are independent
+            scores = np.zeros_like(probabilities)
+            for chain, draw in zip(self.chains_, draws, strict=True):
+                member = chain.drawn(number % draw.n_draws)
+                scores += member.weight * (member.encode(rows, backend) @ member.label_atoms)
+            probabilities += to_probabilities(scores, 1.0 / self.temperature_) / n_draws
+        return probabilities
 
 
 def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:

@@ -51,8 +51,8 @@ class BetaProcessDictionary(DictionaryEstimator):
     n_nonzero : int or "auto", default="auto"
         Number of non-zeros in the code of a new row; "auto" takes the mean number of atoms that a
         training row uses at the end of the chain.
-    model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, n_jobs, \
-random_state, verbose
+    n_draws, model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, \
+n_jobs, random_state, verbose
         As for `DBDLClassifier`; all rows are the "smallest class" of ``usage_a`` and ``usage_b``.
 
     Attributes
@@ -66,6 +66,8 @@ random_state, verbose
         The coder in use, with its number of non-zeros.
     trace_ : Trace
         Records of every sweep; each field has shape (n_sweeps,).
+    diagnostics_ : Diagnostics
+        As for `DBDLClassifier`.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     n_features_in_ : int
@@ -93,6 +95,7 @@ random_state, verbose
         n_initial_atoms: int | None = None,
         coder: str | Coder = "forward",
         n_nonzero: int | str = "auto",
+        n_draws: int = 0,
         model: ModelSettings | None = None,
         forgetting: float = 1.0,
         normalize: bool = True,
@@ -108,6 +111,7 @@ random_state, verbose
         self.n_initial_atoms = n_initial_atoms
         self.coder = coder
         self.n_nonzero = n_nonzero
+        self.n_draws = n_draws
         self.model = model
         self.forgetting = forgetting
         self.normalize = normalize
@@ -141,13 +145,13 @@ random_state, verbose
         known = self._weighted_rows(X, sample_weight, reset=True)
         problem, crew = self._problem(*known.in_units(known.mean_weight))
         candidates = self._candidates()
-        with self._journal(problem, candidates) as (problem, journal):
+        with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
             learned = learn_members(problem, candidates.coders, crew, journal)
-        choice = without_rows(candidates, 1)
-        members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
-        return self._publish(members, choice, memory=journal.memory())
+            choice = without_rows(candidates, 1)
+            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
+            return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -175,6 +179,7 @@ random_state, verbose
         -------
         self : BetaProcessDictionary
         """
+        self._refuse_draws()
         state = self._earlier_batches()
         known = self._weighted_rows(in_memory(X), sample_weight, reset=not state.chains)
         state, batch = self._take_batch(state, known)
@@ -182,13 +187,13 @@ random_state, verbose
             batch.data.X, batch.data.class_of_row, batch.data.sample_weight, state.seed
         )
         candidates = self._candidates()
-        with self._journal_of_batch(problem, candidates, state) as journal:
+        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
-        choice = without_rows(candidates, 1)
-        state, members = finish_batch(state, learned, candidates.coders, choice)
-        return self._publish(members, choice, online=state)
+            choice = without_rows(candidates, 1)
+            state, members = finish_batch(state, learned, candidates.coders, choice)
+            return self._publish(members, choice, online=state)
 
     def _weighted_rows(self, X: Any, sample_weight: Any, *, reset: bool) -> WeightedRows:
         """Rows of positive weight, all of one class."""

@@ -26,10 +26,11 @@ MOST_INITIAL_ATOMS = 5000
 
 @dataclass(repr=False, kw_only=True)
 class ChainSettings(ModelSettings):
-    """All settings of a chain: the model, the number of sweeps and of initial atoms."""
+    """All settings of a chain: the model, and the numbers of sweeps, initial atoms and draws."""
 
     n_sweeps: int = 35
     n_initial_atoms: int | None = None
+    n_draws: int = 0
 
     @property
     def options(self) -> Options:
@@ -111,12 +112,18 @@ def learn_chain(
         state, priors = _start(key, data, rows, settings, backend)
     else:
         state, priors = journal.resumed.state(data, backend), journal.resumed.priors
+
+    def ended(chain: Chain) -> LearnedChain:
+        return end_chain(key, chain, data, settings, backend, len(rows))
+
+    journal.begin(ended)
     chain = run(
         key, state, data, priors, settings.options, backend, settings.n_sweeps, journal,
         least_energy=settings.least_energy * (data.square / data.n_samples),
         follow_size=settings.beta_size == "current",
+        n_draws=settings.n_draws, keep_atoms=settings.keep_atom_draws,
     )  # fmt: skip
-    return end_chain(key, chain, data, settings, backend, len(rows))
+    return ended(chain)
 
 
 def end_chain(

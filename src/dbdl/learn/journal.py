@@ -27,10 +27,14 @@ from dbdl.sampler.checkpoint import CheckpointError
 from dbdl.sampler.run import Chain, ChainJournal, Snapshot, SweepRecord
 
 if TYPE_CHECKING:
-    from dbdl.learn.members import LabelledAtoms
+    from dbdl.learn.chain import LearnedChain
+    from dbdl.learn.members import LabelledAtoms, LearnedMember
 
-#: Receives every sweep: the number of its chain, and the record.
-Follow = Callable[[int, SweepRecord], None]
+#: Learns a member from the sweeps so far, as if the chain had ended; None if that is not possible.
+MemberSoFar = Callable[[], "LearnedMember"] | None
+#: Receives every sweep: the number of its chain, the record, and the member so far. True ends the
+#: chain.
+Follow = Callable[[int, SweepRecord, MemberSoFar], bool]
 
 
 class MemberJournal(ChainJournal):
@@ -40,23 +44,34 @@ class MemberJournal(ChainJournal):
     ----------
     member : LabelledAtoms or None
         The published atoms, if an earlier fit finished the chain.
+    member_of : callable or None
+        Learns the member from a chain that has ended.
     """
 
     member: LabelledAtoms | None = None
+    member_of: Callable[[LearnedChain], LearnedMember] | None = None
+    _ended: Callable[[Chain], LearnedChain] | None = None
 
-    def __init__(self, follow: Callable[[SweepRecord], None]) -> None:
+    def __init__(self, follow: Callable[[SweepRecord, MemberSoFar], bool]) -> None:
         self._follow = follow
 
-    def tell(self, record: SweepRecord) -> None:
-        """Pass on the record of a sweep."""
-        self._follow(record)
+    def begin(self, ended: Callable[[Chain], LearnedChain]) -> None:
+        """Take note of the function that publishes the chain, as if it had ended."""
+        self._ended = ended
+
+    def tell(self, record: SweepRecord, now: Callable[[], Chain] | None = None) -> bool:
+        """Pass on the record of a sweep, and how to learn the member from the sweeps so far."""
+        member_of, ended = self.member_of, self._ended
+        if now is None or member_of is None or ended is None:
+            return self._follow(record, None)
+        return self._follow(record, lambda: member_of(ended(now())))
 
     def finish(self, chain: Chain, backend: Backend, member: LabelledAtoms) -> None:
         """Save the finished chain."""
 
 
-def _tell_nobody(number: int, record: SweepRecord) -> None:
-    pass
+def _tell_nobody(number: int, record: SweepRecord, member: MemberSoFar = None) -> bool:
+    return False
 
 
 class Journal:
@@ -147,7 +162,7 @@ class KeptJournal(Journal):
             if kept.member is not None and kept.snapshot.sweep == self.identity.n_sweeps:
                 own.member = kept.member
                 for record in kept.member.trace.records():
-                    follow(record)
+                    follow(record, None)
         return own
 
     def memory(self) -> FitMemory | None:
@@ -165,7 +180,7 @@ class _KeptChainJournal(MemberJournal):
         self,
         fit: KeptJournal,
         number: int,
-        follow: Callable[[SweepRecord], None],
+        follow: Callable[[SweepRecord, MemberSoFar], bool],
         resumed: Snapshot | None,
     ) -> None:
         super().__init__(follow)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
 
@@ -24,6 +24,7 @@ from dbdl.learn.problem import Problem, Share
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, Count, Number, reals
+from dbdl.sampler.kept_draws import KeptDraws
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, Trace
 from dbdl.views import Fitted
@@ -44,6 +45,8 @@ class LabelledAtoms(Record):
         Number of atoms drawn at the start, including copies.
     code_prior : CodePrior
         Prior of the code of a new row.
+    draws : KeptDraws or None
+        Thinned draws of the second half of the chain, if requested.
     """
 
     atoms: Atoms
@@ -52,6 +55,7 @@ class LabelledAtoms(Record):
     trace: Trace
     n_initial_atoms: Count
     code_prior: CodePrior
+    draws: KeptDraws | None = field(default=None, kw_only=True)
 
     @cached_property
     def prepared(self) -> PreparedAtoms:
@@ -80,6 +84,18 @@ class Member(LabelledAtoms):
     def faults(self) -> Iterator[str]:
         """Report atoms that are not in the space of the view."""
         yield from faults_of_view(self.view, self.atoms)
+
+    def drawn(self, number: int) -> Member:
+        """Return the member with one of the kept draws of its atoms in place of their mean."""
+        assert self.draws is not None and self.draws.atoms is not None
+        tiny = np.finfo(np.float32).tiny
+        atoms = self.draws.atoms[number] / np.maximum(self.draws.scale, tiny)[:, np.newaxis]
+        norm = np.maximum(np.linalg.norm(atoms, axis=1), tiny)
+        atoms = (atoms / norm[:, np.newaxis]).astype(self.atoms.dtype)
+        # a coefficient over an atom of unit norm is ``norm`` times that over the drawn atom
+        prior = replace(self.code_prior, precision=self.code_prior.precision / norm**2)
+        label_atoms = self.label_atoms / norm[:, np.newaxis]
+        return replace(self, atoms=atoms, label_atoms=label_atoms, code_prior=prior)
 
     def encode(self, X: Floats, backend: Backend) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows as they are."""
@@ -151,20 +167,29 @@ def learn_member(
     X: Any = rows.X
     X = X.through(view) if hasattr(X, "through") else view.apply(X, backend.n_threads)
     own_problem = problem.of_member(rows, X, share.label_weight)
+
+    def labelled_atoms(learned: LearnedChain) -> LabelledAtoms:
+        labelled = label_chain(problem.key(share.number), own_problem, learned, backend)
+        return publish_atoms(learned, labelled.dictionary, labelled.label_atoms())
+
+    def member_with(atoms: LabelledAtoms) -> LearnedMember:
+        label_atoms = [atoms.label_atoms] * len(coders)
+        if problem.labels.kind == "recoded":
+            label_atoms = recoded_label_atoms(own_problem, atoms.prepared, coders, backend)
+        scores: list[Scores] = []
+        if len(share.fold.held_out):
+            left_out: Any = problem.X[share.fold.held_out]
+            scores = score_rows(left_out, view, atoms.prepared, coders, label_atoms, backend)
+        return LearnedMember(share, atoms, view, label_atoms, scores)
+
     own = journal.chain(share.number, own_problem)
+    own.member_of = lambda learned: member_with(labelled_atoms(learned))
     atoms = own.member
     if atoms is None:
         learned = learn_with_labels(problem.key(share.number), own_problem, backend, own)
-        atoms = publish_atoms(learned.chain, learned.dictionary, learned.label_atoms())
-        own.finish(learned.chain.chain, backend, atoms)
-    label_atoms = [atoms.label_atoms] * len(coders)
-    if problem.labels.kind == "recoded":
-        label_atoms = recoded_label_atoms(own_problem, atoms.prepared, coders, backend)
-    scores: list[Scores] = []
-    if len(share.fold.held_out):
-        left_out: Any = problem.X[share.fold.held_out]
-        scores = score_rows(left_out, view, atoms.prepared, coders, label_atoms, backend)
-    return LearnedMember(share, atoms, view, label_atoms, scores)
+        atoms = labelled_atoms(learned)
+        own.finish(learned.chain, backend, atoms)
+    return member_with(atoms)
 
 
 def score_rows(
@@ -200,8 +225,10 @@ def publish_atoms(
 
     These are atoms that no row used at the end, kept because a chain needs at least two.
     """
-    some = dictionary.atoms.any(axis=1)
-    prior = code_prior(learned, dictionary)
+    some = np.any(dictionary.atoms, axis=1)
+    prior, draws = code_prior(learned, dictionary), learned.chain.draws
+    if draws is not None:
+        draws = draws.published(dictionary.scale, dictionary.atoms.shape[1]).keep(some)
     return LabelledAtoms(
         dictionary.atoms[some],
         dictionary.selection_probability[:, some],
@@ -209,6 +236,7 @@ def publish_atoms(
         learned.chain.trace,
         learned.n_initial_atoms,
         replace(prior, probability=prior.probability[some], precision=prior.precision[some]),
+        draws=draws,
     )
 
 
@@ -257,17 +285,24 @@ class LabelledChain:
 
 def learn_with_labels(
     key: Key, problem: Problem, backend: Backend, journal: ChainJournal = SILENT
-) -> LabelledChain:
+) -> LearnedChain:
     """Learn one chain; for joint labels, from rows with the labels appended."""
     X: Any = problem.X
-    settings, labels, weight = problem.settings, problem.labels, problem.sample_weight
-    if labels.kind != "joint":
-        chain = learn_chain(key, X, problem.class_of_row, settings, backend, journal, weight)
+    settings, labels = problem.settings, problem.labels
+    if labels.kind == "joint":
+        if settings.atom_precision is None:
+            settings = replace(settings, atom_precision=float(X.shape[1]))
+        weight = labels.weights[0]
+        X = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, weight)
+    return learn_chain(
+        key, X, problem.class_of_row, settings, backend, journal, problem.sample_weight
+    )
+
+
+def label_chain(key: Key, problem: Problem, chain: LearnedChain, backend: Backend) -> LabelledChain:
+    """Return a chain of `learn_with_labels` with its atoms, without joint labels."""
+    X: Any = problem.X
+    if problem.labels.kind != "joint":
         return LabelledChain(key, problem, chain, chain.dictionary, None, backend)
-    n_features, label_weight = X.shape[1], labels.weights[0]
-    rows = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, label_weight)
-    if settings.atom_precision is None:
-        settings = replace(settings, atom_precision=float(n_features))
-    chain = learn_chain(key, rows, problem.class_of_row, settings, backend, journal, weight)
-    dictionary, label_atoms = split_labels(chain.dictionary, n_features, label_weight)
-    return LabelledChain(key, problem, chain, dictionary, label_atoms, backend)
+    split = split_labels(chain.dictionary, X.shape[1], problem.labels.weights[0])
+    return LabelledChain(key, problem, chain, *split, backend)

@@ -63,6 +63,8 @@ class ModelSettings(BaseEstimator):
         dropped between sweeps; 0 drops unused atoms only.
     n_atom_draws : int, default=0
         Publish the mean of this many draws of the atoms; 0 publishes their posterior mean.
+    keep_atom_draws : bool, default=False
+        Keep the atoms, in float32, with the draws that ``n_draws`` of the estimator keeps.
     start_selection : {"counts", "half"}, default="counts"
         Draw the initial selection probabilities from the counts of the initial codes, or set them
         to 0.5 exactly as in the paper.
@@ -92,6 +94,7 @@ class ModelSettings(BaseEstimator):
         "beta_size": [StrOptions({"start", "current"})],
         "least_energy": [NOT_NEGATIVE],
         "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
+        "keep_atom_draws": ["boolean"],
         "start_selection": [StrOptions({"counts", "half"})],
         "keep_copies": ["boolean"],
     }
@@ -111,5 +114,6 @@ class ModelSettings(BaseEstimator):
     beta_size: Literal["start", "current"] = "start"
     least_energy: float = 0.05
     n_atom_draws: int = 0
+    keep_atom_draws: bool = False
     start_selection: Literal["counts", "half"] = "counts"
     keep_copies: bool = False

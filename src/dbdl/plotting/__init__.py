@@ -1,5 +1,6 @@
 """Figures of fitted models and of experiments, drawn with matplotlib."""
 
 from dbdl.plotting.displays import AtomsDisplay, SelectionDisplay, TraceDisplay
+from dbdl.plotting.predictive import PredictiveCheckDisplay
 
-__all__ = ["AtomsDisplay", "SelectionDisplay", "TraceDisplay"]
+__all__ = ["AtomsDisplay", "PredictiveCheckDisplay", "SelectionDisplay", "TraceDisplay"]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SIZES: dict[Any, Any] = {"axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7}
 
 
-def _panels(n: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+def make_panels(n: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """Return a figure and at least ``n`` axes; those that are not needed are switched off."""
     import matplotlib.pyplot as plt
 
@@ -47,7 +47,7 @@ def _panels(n: int, n_columns: int, width: float, height: float) -> tuple[Figure
     return figure, list(axes)
 
 
-def _check_estimator(estimator: Any, *, classes: bool) -> None:
+def check_estimator(estimator: Any, *, classes: bool) -> None:
     """Refuse anything but a fitted model with chains (and classes)."""
     if isinstance(estimator, DictionaryEstimator):
         check_is_fitted(estimator)
@@ -99,7 +99,7 @@ class AtomsDisplay:
         order : {"C", "F"}, default="C"
             Order of the pixels in a row of features.
         """
-        _check_estimator(estimator, classes=True)
+        check_estimator(estimator, classes=True)
         check_scalar(n_atoms, "n_atoms", Integral, min_val=1)
         chain, names = estimator.chains_[0], estimator.classes_
         probability = chain.selection_probability
@@ -113,7 +113,7 @@ class AtomsDisplay:
     def plot(self, n_columns: int = 10) -> Self:
         """Draw the pictures in a grid."""
         height, width = self.pixels.shape[1:3]
-        self.figure_, axes = _panels(len(self.pixels), n_columns, 1.0, height / width + 0.25)
+        self.figure_, axes = make_panels(len(self.pixels), n_columns, 1.0, height / width + 0.25)
         for ax, pixels, title in zip(axes, self.pixels, self.titles, strict=False):
             ax.axis("off")
             ax.imshow(pixels)
@@ -141,7 +141,7 @@ class SelectionDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, n_classes: int = 6) -> Self:
         """Draw ``n_classes`` classes, spread over all, of a fitted DBDLClassifier's first chain."""
-        _check_estimator(estimator, classes=True)
+        check_estimator(estimator, classes=True)
         probability = estimator.chains_[0].selection_probability
         check_scalar(n_classes, "n_classes", Integral, min_val=1)
         shown = spread_evenly(len(probability), n_classes)
@@ -151,7 +151,7 @@ class SelectionDisplay:
     def plot(self) -> Self:
         """Draw one panel per class."""
         n_columns = min(3, len(self.names))
-        self.figure_, axes = _panels(len(self.names), n_columns, 3.2, 2.0)
+        self.figure_, axes = make_panels(len(self.names), n_columns, 3.2, 2.0)
         self.figure_.suptitle("Probability that a row of the class uses an atom", fontsize=10)
         colour, highest = tuple(value / 255 for value in BLUE), 1.05 * self.probability.max()
         for ax, row, name in zip(axes, self.probability, self.names, strict=False):
@@ -188,7 +188,7 @@ class TraceDisplay:
 
         ``fields`` are the quantities to draw, by their names in ``trace_``; all by default.
         """
-        _check_estimator(estimator, classes=False)
+        check_estimator(estimator, classes=False)
         drawn = [chain.n_initial_atoms for chain in estimator.chains_]
         return cls(estimator.trace_, drawn).plot(fields)
 
@@ -198,7 +198,7 @@ class TraceDisplay:
         if fields is not None:
             panels = _chosen(panels, fields)
         size = (3.3, 2.5) if len(panels) > 1 else (5.5, 3.2)
-        self.figure_, axes = _panels(len(panels), min(3, len(panels)), *size)
+        self.figure_, axes = make_panels(len(panels), min(3, len(panels)), *size)
         for ax, panel in zip(axes, panels, strict=False):
             ax.plot(panel.sweeps, panel.lines.T, linewidth=1.2)
             ax.set_title(panel.title, fontsize=9)

@@ -116,7 +116,8 @@ def selection(found: Findings) -> dict[str, Any]:
     ``data``, for the page's script, has the probabilities in 16 bits each, in the order of the
     heat map.
     """
-    probability = found.model.chains_[0].selection_probability
+    chain = found.model.chains_[0]
+    probability = chain.selection_probability
     order, largest = order_by_owner(probability), float(probability.max())
     n_users = (probability > probability.max(axis=0) / 2).sum(axis=0)
     packed = np.round(65535 * np.clip(probability[:, order], 0, 1)).astype("<u2")
@@ -128,9 +129,18 @@ def selection(found: Findings) -> dict[str, Any]:
         "n_of_one_class": int((n_users == 1).sum()),
         "expected": probability.sum(axis=1).tolist(),
         "highest": probability.max(axis=1).tolist(),
+        "n_draws": 0 if chain.draws is None else chain.draws.n_draws,
         "best": [
-            ", ".join(f"{k}: {own[k]:.2f}" for k in atoms)
-            for own, atoms in zip(probability, best, strict=True)
+            ", ".join(f"{k}: {probability[c, k]:.2f}{_interval(chain, c, k)}" for k in atoms)
+            for c, atoms in enumerate(best.tolist())
         ],
         "data": {"order": order.tolist(), "values": base64.b64encode(packed.tobytes()).decode()},
     }
+
+
+def _interval(chain: Member, c: int, k: int) -> str:
+    """Return the 90 % interval of a selection probability in words, if the chain kept draws."""
+    if chain.draws is None:
+        return ""
+    low, high = np.quantile(chain.draws.selection_probability[:, c, k], (0.05, 0.95))
+    return f" ({low:.2f} to {high:.2f})"

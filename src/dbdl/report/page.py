@@ -36,8 +36,8 @@ def write_report(
     """Write a report on a fitted classifier and rows that it has not seen.
 
     The page is one file that fetches nothing: accuracy, confusion, calibration, the views, the
-    atoms of the first chain, the selection probabilities, the sweeps, and explained decisions. It
-    contains pictures of some of the test rows.
+    atoms of the first chain, the selection probabilities, the sweeps, whether the chains have
+    converged, and explained decisions. It contains pictures of some of the test rows.
 
     Parameters
     ----------
@@ -101,6 +101,7 @@ def write_report(
         gallery=atoms.gallery(found, draw, None if image_shape else feature_names),
         selection=atoms.selection(found),
         sweeps=sections.sweeps(model),
+        convergence=sections.convergence(model),
         decisions=atoms.decisions(found, draw),
         settings=sections.settings(model),
     )

@@ -173,6 +173,18 @@ def sweeps(model: DBDLClassifier) -> dict[str, Any]:
     }
 
 
+def convergence(model: DBDLClassifier) -> dict[str, Any]:
+    """Return the diagnostics of the chains."""
+    found = model.diagnostics_
+    return {
+        "lines": found.lines,
+        "r_hat": found.worst_r_hat,
+        "effective": found.least_effective,
+        "converged": found.has_converged,
+        "single": any(line.n_chains == 1 for line in found.lines),
+    }
+
+
 def _sizes_tried(model: DBDLClassifier) -> list[tuple[float, float, float, bool]]:
     """Return the sizes among which one was chosen; none if the size was given."""
     if (curve := getattr(model, "size_curve_", None)) is None:

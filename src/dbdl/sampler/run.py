@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from dbdl.model.record import Record
 from dbdl.model.state import Codes, Parameters, State
 from dbdl.model.trust import Count, reals, whole
 from dbdl.sampler.gibbs import Info, Options, drop, step
+from dbdl.sampler.kept_draws import DrawKeeper, KeptDraws
 
 #: One value per sweep; nothing is computed from them, so they need not be finite.
 Sweeps = Annotated[NDArray[np.float64], reals("n_sweeps", finite=False)]
@@ -67,16 +68,26 @@ class Trace(Record):
 
     @classmethod
     def stack(cls, traces: list[Self]) -> Self:
-        """Stack the traces of several chains into arrays of shape (n_chains, n_sweeps)."""
-        return cls(*(np.stack([getattr(t, f.name) for t in traces]) for f in fields(cls)))
+        """Stack the traces of several chains into arrays of shape (n_chains, n_sweeps).
+
+        A chain that a callback ended early repeats its last record.
+        """
+        longest = max(len(trace.n_atoms) for trace in traces)
+
+        def stacked(name: str) -> NDArray:
+            lines = [getattr(trace, name) for trace in traces]
+            return np.stack([np.pad(v, (0, longest - len(v)), mode="edge") for v in lines])
+
+        return cls(*(stacked(f.name) for f in fields(cls)))
 
 
 class Chain(NamedTuple):
-    """Result of a run: the state, the priors of the remaining atoms, and the trace."""
+    """Result of a run: the state, the priors of the remaining atoms, the trace and the draws."""
 
     state: State
     priors: Priors
     trace: Trace
+    draws: KeptDraws | None = None
 
 
 @dataclass(frozen=True)
@@ -92,18 +103,22 @@ class Snapshot(Record):
     sweep: Count  # number of the last sweep
     priors: Priors  # of the remaining atoms
     trace: Trace  # records of the sweeps so far
+    draws: KeptDraws | None = field(default=None, kw_only=True)  # of the remaining atoms
 
     def faults(self) -> Iterator[str]:
         """Report a number of sweeps that differs from that of their records."""
         if self.sweep != len(self.trace.n_atoms):
             yield f"sweep is {self.sweep}, but trace has {len(self.trace.n_atoms)} sweeps"
+        if self.draws is not None and not np.array_equal(self.draws.births, self.parameters.births):
+            yield "draws are of other atoms than parameters"
 
     @classmethod
     def take(cls, chain: Chain, backend: Backend) -> Self:
         """Copy the state of a chain to the host."""
-        state, priors, trace = chain
+        state, priors, trace, draws = chain
         parameters = parameters_to_host(state.parameters, backend)
-        return cls(parameters, backend.codes_to_host(state.codes), state.sweep, priors, trace)
+        codes = backend.codes_to_host(state.codes)
+        return cls(parameters, codes, state.sweep, priors, trace, draws=draws)
 
     def state(self, data: Data, backend: Backend) -> State:
         """Put the state where the backend's arrays live."""
@@ -123,8 +138,15 @@ class ChainJournal:
 
     resumed: Snapshot | None = None
 
-    def tell(self, record: SweepRecord) -> None:
-        """Report a sweep."""
+    def begin(self, ended: Callable[[Chain], Any]) -> None:
+        """Take note of the function that publishes the chain, as if it had ended."""
+
+    def tell(self, record: SweepRecord, now: Callable[[], Chain] | None = None) -> bool:
+        """Report a sweep; True ends the chain.
+
+        ``now`` returns the chain so far. It is None for sweeps before the snapshot.
+        """
+        return False
 
     def is_due(self, sweep: int) -> bool:
         """Whether a snapshot should be saved after this sweep."""
@@ -150,6 +172,8 @@ def run(
     least_energy: float = 0.0,
     drop_unused: bool = True,
     follow_size: bool = False,
+    n_draws: int = 0,
+    keep_atoms: bool = False,
 ) -> Chain:
     """Run ``n_sweeps`` steps, dropping atoms after each.
 
@@ -163,28 +187,38 @@ def run(
         Total number of sweeps, including those before the snapshot.
     journal : ChainJournal
         Receives the record of each sweep, including those before the snapshot, and saves snapshots
-        when they are due, except after the last sweep, whose state is returned.
+        when they are due, except after the last sweep, whose state is returned. It may end the
+        chain after any sweep.
     least_energy : float
         Atoms that explain less of the data's squared norm are dropped too.
     drop_unused : bool
         False fixes the number of atoms: the chain is then exact Gibbs throughout.
     follow_size : bool
         Whether K in the Beta prior is the current number of atoms.
+    n_draws, keep_atoms : int, bool
+        Most draws of the parameters to keep, and whether those of the atoms are kept too.
     """
-    records = [] if journal.resumed is None else journal.resumed.trace.records()
-    for record in records:
-        journal.tell(record)
-    for done in range(len(records) + 1, n_sweeps + 1):
+    resumed = journal.resumed
+    records = [] if resumed is None else resumed.trace.records()
+    keeper = DrawKeeper(n_draws, keep_atoms, None if resumed is None else resumed.draws)
+
+    def now() -> Chain:
+        return Chain(state, priors, Trace.from_records(records), keeper.kept(state))
+
+    stops = [journal.tell(record) for record in records]
+    for done in range(len(records) + 1, 0 if any(stops) else n_sweeps + 1):
         state, info = step(key, state, data, priors, options, backend)
         if drop_unused:
             state, priors = drop(state, info.sums, priors, backend, least_energy)
             if follow_size:
                 priors = replace(priors, n_atoms=max(state.parameters.n_atoms, 2))
         records.append(_record(state, info, data))
-        journal.tell(records[-1])
+        keeper.take(done, state, backend)
+        if journal.tell(records[-1], now):
+            break
         if done < n_sweeps and journal.is_due(done):
-            journal.keep(Chain(state, priors, Trace.from_records(records)), backend)
-    return Chain(state, priors, Trace.from_records(records))
+            journal.keep(now(), backend)
+    return now()
 
 
 def effective_number(uses: NDArray[Any]) -> float:
