@@ -190,7 +190,9 @@ class DictionaryEstimator(
             return
         if not self.normalize:
             super()._check_not_all_zero(X)
-        elif not (np.nan_to_num(X) if has_gaps(X) else X).any():  # any other size is scaled
+            return
+        known = X[~np.isnan(X)] if has_gaps(X) else X
+        if known.size and not known.any():  # rows of any other size are scaled
             raise ValueError(ALL_ZERO)
 
     # ------------------------------------------------------------ problem, crew and journal
