@@ -2,9 +2,10 @@
 
     python tests/hostile.py NAME [--most N] [--seed S]
 
-NAME is a method, or one of dictionary, stream, warm, views, own, refusals, draws and checkpoint.
-One value at a time is changed in a saved model or checkpoint, whose checksum is made to match. The
-file is read and used in a separate process, because a kernel that trusts such a value can crash.
+NAME is a method, or one of dictionary, stream, warm, views, own, refusals, draws, gaps and
+checkpoint. One value at a time is changed in a saved model or checkpoint, whose checksum is made to
+match. The file is read and used in a separate process, because a kernel that trusts such a value
+can crash.
 """
 
 from __future__ import annotations
@@ -155,6 +156,9 @@ def fitted_models(name):
         return model.partial_fit(X[:40], y[:40])
     if name == "refusals":
         return quick(dbdl.methods()["CRC"]).fit(X, y).fit_refusals(*unseen_rows())
+    if name == "gaps":
+        X[::3, ::5] = np.nan
+        return quick(dbdl.DBDLClassifier, n_initial_atoms=20, n_chains=1).fit(X, y)
     if name == "warm":
         return quick(dbdl.DBDLClassifier, n_initial_atoms=20, warm_start=True).fit(X, y)
     return quick(dbdl.methods()[name]).fit(X, y)
@@ -176,6 +180,7 @@ def use(model):
         assert model.refuse(X_new, max_error=0.1).shape == (len(X_new),)
     if hasattr(model, "chains_"):
         assert np.isfinite(model.atoms_).all()
+        X_new[::2, ::7] = np.nan
         model.inverse_transform(model.transform(X_new))
     if getattr(model, "n_draws", 0):
         assert np.isfinite(model.selection_interval()).all()

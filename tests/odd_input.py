@@ -23,11 +23,15 @@ N_FEATURES = (1, 2, 3, 6, 17)
 
 @dataclass(frozen=True)
 class Odd:
-    """A value with words for it, and whether every door has to refuse it."""
+    """A value with words for it, and whether every door has to refuse it.
+
+    Doors that fill missing values may take it if it has nothing worse than ``gaps``.
+    """
 
     value: Any
     words: str
     refused: bool = False
+    gaps: bool = False
 
     def __repr__(self):
         return self.words
@@ -248,6 +252,9 @@ BAD_FORMS = {
     "an array with a mask": with_mask,
 }
 
+#: Forms that no door may take but those that fill missing values.
+FORMS_WITH_GAPS = ("a frame with NA", "a polars frame with null")
+
 try:
     import polars as pl
 except ImportError:
@@ -269,7 +276,11 @@ def make_rows(contents, form, n, m, seed):
     finite = contents not in NOT_FINITE or form in ("int64", "uint8", "bool")
     if (finite and "float16" in form) or "float32" in form or "several kinds" in form:
         finite = bool(np.isfinite(np.asarray(value, dtype=float)).all())
-    return Odd(value, f"{contents} as {form} {n}x{m} seed {seed}", refused=not (good and finite))
+    gaps = (good and contents == "nan") or (
+        contents not in NOT_FINITE[1:] and form in FORMS_WITH_GAPS
+    )
+    words = f"{contents} as {form} {n}x{m} seed {seed}"
+    return Odd(value, words, refused=not (good and finite), gaps=gaps)
 
 
 @st.composite

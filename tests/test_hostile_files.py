@@ -694,6 +694,7 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
         "own",
         "refusals",
         "draws",
+        "gaps",
         "checkpoint",
     ],
 )

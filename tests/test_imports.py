@@ -26,18 +26,19 @@ MAY_IMPORT = {
     "coding": {"_warnings", "model", "draws", "_arrays", "_products", "_threads", "_compile"},
     "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
     "views": {"_arrays", "_products", "_threads", "model", "rows"},
+    "missing": {"_arrays", "_products", "_threads", "model", "views", "backends", "draws"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
         "_processor", "_warnings",
     },
-    "sampler": {"model", "backends", "draws", "_threads", "_files", "_archives"},
+    "sampler": {"model", "backends", "missing", "draws", "_threads", "_files", "_archives"},
     "estimators": {
-        "learn", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_threads",
-        "_arrays", "_loaded", "_warnings",
+        "learn", "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws",
+        "_threads", "_arrays", "_loaded", "_warnings",
     },
     "learn": {
-        "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays", "_threads",
-        "_compile", "_files", "_products", "dbdl",  # for its version
+        "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays",
+        "_threads", "_compile", "_files", "_products", "dbdl",  # for its version
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",

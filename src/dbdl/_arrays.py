@@ -49,17 +49,22 @@ def as_numbers(values: Any, name: str) -> Array:
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
-def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+def validate_rows(
+    estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True, gaps: bool = False
+) -> Any:
     """Rows (n_samples, n_features) as scikit-learn's `validate_data` checks them, C-contiguous.
 
     They are float32 or float64; the labels (n_samples,) come after them where some were given. With
     ``reset`` the estimator is told the number and the names of the features, without it they are
-    compared.
+    compared. With ``gaps`` rows may have missing values (NaN).
     """
     numbers, floats = only_numbers(X, "X"), [np.float64, np.float32]
     # it adds all values up to see whether they are finite
     with np.errstate(over="ignore", invalid="ignore"):
-        return validate_data(estimator, numbers, y, reset=reset, dtype=floats, order="C")
+        return validate_data(
+            estimator, numbers, y, reset=reset, dtype=floats, order="C",
+            ensure_all_finite="allow-nan" if gaps else True,
+        )  # fmt: skip
 
 
 def as_labels(values: Any, name: str = "y") -> Any:

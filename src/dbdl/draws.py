@@ -39,6 +39,7 @@ class Site(IntEnum):
     NOISE_PRECISION = 10
     DATA = 11
     FOLD = 12
+    MISSING = 13
 
 
 # Constants of Philox4x32-10 as its authors published them.

@@ -29,11 +29,9 @@ from dbdl._columns import Columns as Columns
 from dbdl._files import reason
 from dbdl.model.trust import RecordError
 
+ROOMS = "coding estimators features learn missing model rivals sampler views"
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
-TRUSTED_ROOMS = tuple(
-    f"dbdl.{room}."
-    for room in ("coding", "estimators", "features", "learn", "model", "rivals", "sampler", "views")
-)
+TRUSTED_ROOMS = tuple(f"dbdl.{room}." for room in ROOMS.split())
 KIND = {"marker": "dbdl model", "format": 1}
 #: Packages whose versions a file records, besides dbdl and Python.
 RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")

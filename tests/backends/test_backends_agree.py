@@ -8,6 +8,7 @@ from problem import KEY, make_problem
 
 from dbdl.backends import BACKENDS, NumbaBackend, ReferenceBackend, host
 from dbdl.backends.base import parameters_to_host
+from dbdl.missing.gaps import DrawnGaps
 from dbdl.model.atom_priors import AtomPosterior, JointPrior
 from dbdl.model.state import Codes
 from dbdl.sampler.gibbs import Options, step
@@ -34,6 +35,23 @@ def sweep(backend, problem, scan, number=1):
     data, state = problem.on(backend)
     codes, sums = backend.sweep(KEY, number, data, state.codes, state.parameters, scan)
     return backend.codes_to_host(codes), sums
+
+
+@every_backend
+def test_missing_entries_are_drawn_alike(backend):
+    problem = make_problem(270, 10, 70)
+    rng = np.random.default_rng(0)
+    missing = rng.random((270, 10)) < 0.2
+    gaps = DrawnGaps(problem.X, missing, directions=rng.normal(size=(10, 10)))
+
+    def drawn(where):
+        data, state = problem.on(where)
+        return where.to_host(where.rows(gaps.draw(KEY, state, data, where), np.arange(270)))
+
+    found = drawn(backend)
+    np.testing.assert_allclose(found, drawn(REFERENCE), rtol=1e-6, atol=1e-6)
+    same = (found == problem.X).all(axis=1)
+    np.testing.assert_array_equal(same, ~missing.any(axis=1))
 
 
 def test_every_backend_is_in_the_table():

@@ -178,6 +178,13 @@ def test_rows_in_memory_can_be_sent_to_a_cluster(client, many_rows, fitted):
     assert_same_model(DBDLClassifier(device="dask", **FIT).fit(*many_rows), fitted)
 
 
+def test_rows_in_memory_with_gaps_can_be_sent_to_a_cluster(client):
+    X, y = rows_and_classes(n_rows=1000, n_features=8)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    expected = DBDLClassifier(**FIT).fit(X, y)
+    assert_same_model(DBDLClassifier(device="dask", **FIT).fit(X, y), expected)
+
+
 def test_rows_of_a_collection_are_learned_where_they_are(client, many_rows, fitted, caplog):
     X, y = many_rows
     rows = da.from_array(X, chunks=(8192, 8))

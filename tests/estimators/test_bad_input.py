@@ -29,14 +29,14 @@ def fit(rows=None, labels=None, **settings):
     return DBDLClassifier(**{**QUICK, **settings}).fit(rows, labels)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_values_that_are_not_finite_are_refused(value):
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinite_values_are_refused(value):
     X, _ = cones()
     bad = X.copy()
     bad[3, 4] = value
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
+    with pytest.raises(ValueError, match="infinity"):
         fit(bad)
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
+    with pytest.raises(ValueError, match="infinity"):
         fit().predict(bad)
 
 

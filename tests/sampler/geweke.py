@@ -102,10 +102,11 @@ def draw_from_the_prior(priors, noise_per_class, n_draws, seed):
     return table([describe(*draw) for draw in draws])
 
 
-def draw_by_steps(sampler, n_steps, seed):
+def draw_by_steps(sampler, n_steps, seed, redraw=lambda key, state, X: X):
     """The second way: steps of the sampler, each followed by new data.
 
-    The number of the sweep advances with every step, so no random bits of the steps repeat.
+    ``redraw`` draws some of the new data again, given the rest, parameters and codes. The number of
+    the sweep advances with every step, so no random bits of the steps repeat.
     """
     rng, key = np.random.default_rng(seed), make_key(seed)
     per_class = sampler.options.noise_per_class
@@ -118,7 +119,7 @@ def draw_by_steps(sampler, n_steps, seed):
         codes = state.codes.to_dense(N_ATOMS)
         # With the data that the step saw, not with new ones: an error shows more clearly.
         rows.append(describe(state.parameters, codes, X))
-        X = draw_data(rng, CLASS_OF_ROW, state.parameters, codes)
+        X = redraw(key, state, draw_data(rng, CLASS_OF_ROW, state.parameters, codes))
     return table(rows)
 
 

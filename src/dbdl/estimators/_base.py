@@ -39,16 +39,17 @@ from dbdl.learn.checkpoints import Identity
 from dbdl.learn.choice import Candidates, Choice, choose
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
-from dbdl.learn.members import LearnedMember, Member, publish_members
+from dbdl.learn.members import LearnedMember, Member, fill_like, publish_members
 from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
 from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
+from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.state import Floats
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import Recipe, make_views
+from dbdl.views import LabelledRows, Recipe, make_views
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
@@ -79,7 +80,9 @@ class DictionaryEstimator(
     """Base of the estimators: everything except labels."""
 
     _learned: ClassVar[tuple[str, ...]] = ("chains_", "online_", "_memory")
+    _fills_gaps: ClassVar[bool] = True
 
+    filler_: Filler
     model: ModelSettings | None
     chains_: list[Member]
     online_: OnlineState
@@ -113,6 +116,8 @@ class DictionaryEstimator(
         dtypes = {chain.atoms.dtype for chain in self.chains_}
         if len(dtypes) > 1:
             raise RecordError(f"chains_ have atoms of several dtypes: {sorted(map(str, dtypes))}")
+        if "filler_" in vars(self):
+            self._check_attributes(scope.inner(), "filler_")
         if "online_" in vars(self):
             same_rows = Scope({"n_features_in": self.n_features_in_}, dtypes.pop())
             self._check_attributes(same_rows, "online_")
@@ -149,6 +154,26 @@ class DictionaryEstimator(
         check_consistent_length(lazy, labels)
         return self._note(lazy), labels
 
+    def _learn_to_fill(self, rows: LabelledRows) -> None:
+        """Learn from the first rows how to fill gaps, if they have some."""
+        self.__dict__.pop("filler_", None)
+        if has_gaps(rows.X):
+            refuse_empty_features(rows.X)
+            self.filler_ = fit_filler(rows)
+
+    def _filled_batch(self, X: Floats, labels: NDArray[Any], state: OnlineState) -> Floats:
+        """Return the rows of a batch, filled by what is known from the first one."""
+        if not state.chains:
+            classes, class_of_row = np.unique(labels, return_inverse=True)
+            self._learn_to_fill(LabelledRows(X, class_of_row, len(classes)))
+        return self._filled(X)
+
+    def _filled(self, X: Any) -> Any:
+        """Rows without gaps."""
+        if not has_gaps(X):
+            return X
+        return self.filler_.fill(X) if "filler_" in vars(self) else fill_like(self.chains_, X)
+
     def _note(self, lazy: LazyRows) -> LazyRows:
         """Record the features of rows that are read in parts."""
         self.n_features_in_ = lazy.shape[1]
@@ -165,7 +190,9 @@ class DictionaryEstimator(
             return
         if not self.normalize:
             super()._check_not_all_zero(X)
-        elif not X.any():  # rows of any other size are scaled
+            return
+        known = X[~np.isnan(X)] if has_gaps(X) else X
+        if known.size and not known.any():  # rows of any other size are scaled
             raise ValueError(ALL_ZERO)
 
     # ------------------------------------------------------------ problem, crew and journal
@@ -187,7 +214,9 @@ class DictionaryEstimator(
         sample_weight: Weights = None,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
-        seed = self._seed() if seed is None else seed
+        if seed is None:  # not a batch, whose gaps are filled already
+            self._learn_to_fill(LabelledRows(X, class_of_row, n_classes))
+            seed = self._seed()
         engine = make_engine(X, self.device)
         n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
         settings = ChainSettings(
@@ -342,6 +371,7 @@ class DictionaryEstimator(
         """Number the rows of a batch; the mean weight of the first batch counts as one row."""
         if not state.chains:
             state = replace(state, unit_weight=rows.mean_weight)
+        rows = rows._replace(X=self._filled_batch(rows.X, rows.labels, state))
         return take_batch(state, *rows.in_units(state.unit_weight))
 
     # ------------------------------------------------------------------------ the fitted estimator
@@ -389,6 +419,7 @@ class DictionaryEstimator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Missing values (NaN) are filled first.
 
         Returns
         -------
@@ -396,7 +427,7 @@ class DictionaryEstimator(
             Each row has at most ``coder.n_nonzero`` non-zeros per chain, of the chain's coder.
         """
         check_is_fitted(self)
-        rows, backend = self._rows(X, reset=False), self._backend()
+        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
         codes = [chain.encode(rows, backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
@@ -415,6 +446,7 @@ class DictionaryEstimator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Missing values (NaN) are filled first.
 
         Returns
         -------
@@ -423,7 +455,7 @@ class DictionaryEstimator(
             values than new rows: take thresholds from other rows.
         """
         check_is_fitted(self)
-        rows, backend = self._rows(X, reset=False), self._backend()
+        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
         found = [c.log_evidence(rows, backend, unit=self.normalize) for c in self.chains_]
         mean: NDArray[np.float64] = np.mean(found, axis=0)
         return mean

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -42,8 +42,16 @@ N_JOBS: list[Any] = [
 class RowEstimator(CheckedEstimator):
     """Estimator of rows that may be scaled to unit norm: validation and the seed.
 
-    Subclasses have the parameters ``normalize`` and ``random_state``.
+    Subclasses have the parameters ``normalize`` and ``random_state``. Those that fill missing
+    values say so by ``_fills_gaps``.
     """
+
+    _fills_gaps: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._fills_gaps
+        return tags
 
     def _check_fitted(self, scope: Scope) -> None:
         """Check the number of features and their names, if they have names."""
@@ -60,13 +68,13 @@ class RowEstimator(CheckedEstimator):
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
         """Validated rows in C order, scaled to unit norm if requested."""
-        return self._scaled(validate_rows(self, X, reset=reset))
+        return self._scaled(validate_rows(self, X, reset=reset, gaps=self._fills_gaps))
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[Floats, NDArray[Any]]:
         """Rows to learn from, like `_rows`, and their labels."""
-        rows, labels = validate_rows(self, X, as_labels(y), reset=reset)
+        rows, labels = validate_rows(self, X, as_labels(y), reset=reset, gaps=self._fills_gaps)
         return self._scaled(rows), labels
 
     def _check_not_all_zero(self, X: Floats) -> None:

@@ -199,6 +199,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
     refusals_ : UnseenRows
         Answers to the rows of `fit_refusals`, for `refuse` and `predict_set`; not set by `fit`.
+    filler_ : Filler
+        Gaussians of the training rows, which fill missing values of new rows; set if the training
+        rows had missing values.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -358,7 +361,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows in memory, or rows that are read in parts: the result of `dbdl.open_rows`, a large
             memory map, an HDF5 or zarr dataset, or a Dask array or data frame, whose rows stay on
-            the workers of the current client if there is one.
+            the workers of the current client if there is one. Rows in memory may have missing
+            values (NaN), which are filled at first and then drawn in every sweep.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -411,6 +415,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Missing values (NaN) are filled by what is known from the first batch.
         y : array-like of shape (n_samples,)
             A batch need not have rows of every class, and any batch may have new classes.
         classes : array-like of shape (n_classes,), default=None
@@ -616,7 +621,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """
         check_is_fitted(self)
         draws = self._kept_draws(with_atoms=True)
-        rows, backend = self._rows(X, reset=False), self._backend()
+        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
         probabilities = np.zeros((len(rows), len(self.classes_)))
         n_draws = max(draw.n_draws for draw in draws)
         for number in range(n_draws):  # draws of different chains are independent

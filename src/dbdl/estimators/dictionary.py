@@ -70,6 +70,8 @@ n_jobs, random_state, verbose
         As for `DBDLClassifier`.
     online_ : OnlineState
         Memory of `partial_fit` of the rows it has seen; not set by `fit`.
+    filler_ : Filler
+        As for `DBDLClassifier`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -133,6 +135,8 @@ n_jobs, random_state, verbose
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows may have missing values (NaN), which are filled at first and then drawn in every
+            sweep.
         y : None
             Not used.
         sample_weight : array-like of shape (n_samples,), default=None

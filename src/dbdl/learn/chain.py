@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
+from dbdl.missing.gaps import COMPLETE, Complete
 from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.priors import Priors
 from dbdl.model.settings import ModelSettings
@@ -101,10 +102,12 @@ def learn_chain(
     backend: Backend,
     journal: ChainJournal = SILENT,
     sample_weight: Weights = None,
+    gaps: Complete = COMPLETE,
 ) -> LearnedChain:
     """Run one chain on rows (n_samples, n_features) and publish its dictionary.
 
-    A chain that the journal resumes has the same bits as an uninterrupted one.
+    ``gaps`` are the missing entries of the rows, which hold their first fill. A chain that the
+    journal resumes has the same bits as an uninterrupted one.
     """
     data = backend.place(X, class_of_row, sample_weight)
     rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
@@ -114,14 +117,15 @@ def learn_chain(
         state, priors = journal.resumed.state(data, backend), journal.resumed.priors
 
     def ended(chain: Chain) -> LearnedChain:
-        return end_chain(key, chain, data, settings, backend, len(rows))
+        drawn = gaps.draw(key, chain.state, data, backend)
+        return end_chain(key, chain, drawn, settings, backend, len(rows))
 
     journal.begin(ended)
     chain = run(
         key, state, data, priors, settings.options, backend, settings.n_sweeps, journal,
         least_energy=settings.least_energy * (data.square / data.n_samples),
         follow_size=settings.beta_size == "current",
-        n_draws=settings.n_draws, keep_atoms=settings.keep_atom_draws,
+        n_draws=settings.n_draws, keep_atoms=settings.keep_atom_draws, gaps=gaps,
     )  # fmt: skip
     return ended(chain)
 

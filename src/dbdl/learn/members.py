@@ -21,13 +21,17 @@ from dbdl.learn.held_out import Scores
 from dbdl.learn.journal import Journal
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.learn.problem import Problem, Share
+from dbdl.missing.filler import fit_filler
 from dbdl.model.record import Record
 from dbdl.model.state import Floats
 from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.kept_draws import KeptDraws
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, Trace
-from dbdl.views import Fitted
+from dbdl.views import Fitted, FittedView, LabelledRows
+
+#: Least constant coordinate of an atom that stands for a row, as a fraction of the median.
+LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,26 @@ class Member(LabelledAtoms):
         return self.view.restore_atoms(self.atoms)
 
 
+def fill_like(members: Sequence[Member], X: Floats) -> Floats:
+    """Fill the gaps of rows by the Gaussians of the atoms, which stand for the training rows.
+
+    An atom belongs to the class that uses it most. Only atoms of linear views that know the size of
+    a row are taken. If there are none, rows are filled in proportion to their size.
+    """
+    linear = [m for m in members if isinstance(m.view, FittedView)]
+    sized = [m for m in linear if m.view.knows_size]  # type: ignore[union-attr]
+    rows, classes = [], []
+    for m in sized or linear or members:
+        # an atom with little of the constant coordinate is not like a row
+        share = m.atoms[:, -1] if sized else np.ones(len(m.atoms))
+        some = share > LEAST_SHARE * np.median(share)
+        rows.append(m.view.restore(m.atoms[some]))
+        classes.append(m.selection_probability[:, some].argmax(axis=0))
+    n_classes = len(members[0].selection_probability)
+    filler = fit_filler(LabelledRows(np.concatenate(rows), np.concatenate(classes), n_classes))
+    return filler.fill(X) if sized else filler.fill_any_size(X)
+
+
 def faults_of_view(view: Fitted, atoms: Floats) -> Iterator[str]:
     """Report atoms that are not in the space of a view."""
     if view.n_features != atoms.shape[1]:
@@ -163,10 +187,13 @@ def learn_member(
 ) -> LearnedMember:
     """Learn one chain and its label atoms, unless the journal already has them."""
     rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
+    gaps = problem.gaps_of(rows)
+    rows = gaps.filled(rows)
     view = share.view.fit(rows)
     X: Any = rows.X
     X = X.through(view) if hasattr(X, "through") else view.apply(X, backend.n_threads)
-    own_problem = problem.of_member(rows, X, share.label_weight)
+    seen = gaps.seen_through(view, X)
+    own_problem = problem.of_member(rows, X, share.label_weight, seen)
 
     def labelled_atoms(learned: LearnedChain) -> LabelledAtoms:
         labelled = label_chain(problem.key(share.number), own_problem, learned, backend)
@@ -178,7 +205,7 @@ def learn_member(
             label_atoms = recoded_label_atoms(own_problem, atoms.prepared, coders, backend)
         scores: list[Scores] = []
         if len(share.fold.held_out):
-            left_out: Any = problem.X[share.fold.held_out]
+            left_out: Any = gaps.fill(problem.X[share.fold.held_out])
             scores = score_rows(left_out, view, atoms.prepared, coders, label_atoms, backend)
         return LearnedMember(share, atoms, view, label_atoms, scores)
 
@@ -295,8 +322,9 @@ def learn_with_labels(
         weight = labels.weights[0]
         X = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, weight)
     return learn_chain(
-        key, X, problem.class_of_row, settings, backend, journal, problem.sample_weight
-    )
+        key, X, problem.class_of_row, settings, backend, journal, problem.sample_weight,
+        problem.gaps.within(X),
+    )  # fmt: skip
 
 
 def label_chain(key: Key, problem: Problem, chain: LearnedChain, backend: Backend) -> LabelledChain:

@@ -12,6 +12,8 @@ from dbdl.backends.crew import ProblemSize
 from dbdl.draws import Key, make_key
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.held_out import Fold, stratified_folds
+from dbdl.missing.filler import has_gaps
+from dbdl.missing.gaps import COMPLETE, Complete, Gaps
 from dbdl.model.state import Floats
 from dbdl.model.statistics import Weights, some_weights
 from dbdl.rows.lazy import LazyRows
@@ -73,6 +75,7 @@ class Problem:
     leaves_out: bool = True  # members leave out rows, on which choices are made
     sample_weight: Weights = None  # (n_samples,); None if every row counts once
     first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
+    gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
 
     @property
     def size(self) -> ProblemSize | None:
@@ -124,7 +127,13 @@ class Problem:
         weight = some_weights(self.sample_weight, rows)
         return LabelledRows(X, self.class_of_row[rows], self.n_classes, sample_weight=weight)
 
-    def of_member(self, rows: LabelledRows, X: Any, label_weight: float) -> Problem:
+    def gaps_of(self, rows: LabelledRows) -> Complete:
+        """Learn from some of the rows how to fill gaps, if any of all rows have some."""
+        return Gaps.of(rows) if has_gaps(self.X) else COMPLETE
+
+    def of_member(
+        self, rows: LabelledRows, X: Any, label_weight: float, gaps: Complete = COMPLETE
+    ) -> Problem:
         """Return the problem of one member, which sees its rows as ``X``."""
         return replace(
             self,
@@ -132,4 +141,5 @@ class Problem:
             class_of_row=rows.class_of_row,
             sample_weight=rows.sample_weight,
             labels=replace(self.labels, weights=(label_weight,)),
+            gaps=gaps,
         )

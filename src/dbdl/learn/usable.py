@@ -40,6 +40,8 @@ def usable_views(problem: Problem, views: tuple[Recipe, ...]) -> tuple[Recipe, .
     learn = fold.learn[evenly_spread(len(fold.learn), MOST_NEIGHBOURS)]
     held_out = fold.held_out[evenly_spread(len(fold.held_out), MOST_ROWS)]
     known, asked = (_in_memory(problem, rows) for rows in (learn, held_out))
+    gaps = problem.gaps_of(known)
+    known, asked = gaps.filled(known), asked._replace(X=gaps.fill(asked.X))
     share = np.array([_share_of_same_class(view, known, asked) for view in views])
     return tuple(
         view for view, own in zip(views, share, strict=True) if own >= LEAST_SHARE * share.max()

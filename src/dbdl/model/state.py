@@ -57,6 +57,12 @@ class Codes(ArrayRecord):
         dense: Floats = csr_matrix(parts, shape=(self.n_samples, n_atoms)).toarray()
         return dense
 
+    def times(self, atoms: Floats) -> Floats:
+        """Return the rows ``codes @ atoms`` (n_samples, n_features)."""
+        parts = (self.strength, self.atom, self.row_start)
+        rows: Floats = csr_matrix(parts, shape=(self.n_samples, len(atoms))) @ atoms
+        return rows
+
     @staticmethod
     def from_sparse(codes: csr_matrix) -> Codes:
         """Codes from a sparse matrix (n_samples, n_atoms)."""

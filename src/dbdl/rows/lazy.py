@@ -45,8 +45,8 @@ class Preparation:
             bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             where = number[bad] if isinstance(number, np.ndarray) else number + bad
             raise ValueError(
-                f"Input X contains NaN or infinity, first in row {where}. Leave such rows out, or "
-                "fill the gaps first."
+                f"Input X contains NaN or infinity, first in row {where}. Missing values (NaN) are "
+                "filled for rows in memory only. Leave such rows out, or fill the gaps first."
             )
         return rows if self.view is None else self.view.apply(rows)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dbdl.backends.base import Backend, Data, parameters_from_host, parameters_to_host
 from dbdl.draws import Key
+from dbdl.missing.gaps import COMPLETE, Complete
 from dbdl.model.priors import Priors
 from dbdl.model.record import Record
 from dbdl.model.state import Codes, Parameters, State
@@ -169,6 +170,7 @@ def run(
     n_sweeps: int,
     journal: ChainJournal = SILENT,
     *,
+    gaps: Complete = COMPLETE,
     least_energy: float = 0.0,
     drop_unused: bool = True,
     follow_size: bool = False,
@@ -189,6 +191,8 @@ def run(
         Receives the record of each sweep, including those before the snapshot, and saves snapshots
         when they are due, except after the last sweep, whose state is returned. It may end the
         chain after any sweep.
+    gaps : Complete
+        Draws the missing entries of the rows before each step.
     least_energy : float
         Atoms that explain less of the data's squared norm are dropped too.
     drop_unused : bool
@@ -207,7 +211,8 @@ def run(
 
     stops = [journal.tell(record) for record in records]
     for done in range(len(records) + 1, 0 if any(stops) else n_sweeps + 1):
-        state, info = step(key, state, data, priors, options, backend)
+        rows = gaps.draw(key, state, data, backend)
+        state, info = step(key, state, rows, priors, options, backend)
         if drop_unused:
             state, priors = drop(state, info.sums, priors, backend, least_energy)
             if follow_size:

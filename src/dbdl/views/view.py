@@ -217,6 +217,11 @@ class FittedView(Record):
         """Name of the recipe."""
         return self.recipe.name
 
+    @property
+    def knows_size(self) -> bool:
+        """Whether mapped rows tell the size of the rows."""
+        return self.recipe.constant and not self.recipe.unit
+
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
         blocks = block_slices(len(X), MAPPED_ROWS)

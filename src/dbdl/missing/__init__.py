@@ -1,0 +1,1 @@
+"""Missing values (NaN): filled before a view is learned, and drawn in every sweep of a chain."""
