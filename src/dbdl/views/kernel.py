@@ -170,7 +170,9 @@ class FittedKernelView(Record):
 
 def gaussian(cosines: Doubles, distance: float) -> Doubles:
     """Kernel of rows with these cosines, which rounding may have made larger than 1."""
-    values: Doubles = np.exp(np.minimum(cosines - 1.0, 0.0) / distance)
+    values: Doubles = np.minimum(cosines - 1.0, 0.0) / distance
+    for row in values:  # alone: the exponential may round differently in an array of another length
+        np.exp(row, out=row)
     return values
 
 
