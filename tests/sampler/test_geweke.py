@@ -55,7 +55,7 @@ def priors(name):
     atoms = {
         "independent": lambda: IsotropicPrior(1.0),
         "dependent": dependent_atoms,
-        "by feature": lambda: DiagonalPrior(np.array([0.5, 1.0, 3.0])),
+        "by feature": lambda: DiagonalPrior(np.array([1.0, 2.0, 4.0])),
     }
     return Priors(
         usage_a=3.0,
