@@ -657,6 +657,35 @@ MUTANTS = (
         "logit[used].sum(axis=1)",
         "coding/test_evidence.py",
     ),
+    # Priors of the atoms.
+    mutant(
+        "smooth-atoms-are-too-large",
+        "learn/basis.py",
+        "precision * variance.mean()",
+        "variance.mean()",
+        "learn/test_basis.py",
+    ),
+    mutant(
+        "covariance-is-not-mapped",
+        "views/view.py",
+        "mapped = scale[:, np.newaxis] * covariance * scale",
+        "mapped = covariance",
+        "learn/test_basis.py",
+    ),
+    mutant(
+        "recoded-rows-are-turned",
+        "learn/members.py",
+        "own_problem = problem_of_chain(problem, rows, view, share.label_weight)",
+        "pass",
+        "estimators/test_priors_of_atoms.py",
+    ),
+    mutant(
+        "initial-atoms-keep-their-size",
+        "learn/basis.py",
+        "unit_rows(settings.initial_atoms)",
+        "settings.initial_atoms",
+        "learn/test_basis.py",
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
     python tests/hostile.py NAME [--most N] [--seed S]
 
-NAME is a method, or one of dictionary, stream, warm, views, own, refusals, draws, gaps and
+NAME is a method, or one of dictionary, stream, warm, smooth, views, own, refusals, draws, gaps and
 checkpoint. One value at a time is changed in a saved model or checkpoint, whose checksum is made to
 match. The file is read and used in a separate process, because a kernel that trusts such a value
 can crash.
@@ -159,6 +159,10 @@ def fitted_models(name):
     if name == "gaps":
         X[::3, ::5] = np.nan
         return quick(dbdl.DBDLClassifier, n_initial_atoms=20, n_chains=1).fit(X, y)
+    if name == "smooth":
+        model = dbdl.ModelSettings(atom_prior=dbdl.SmoothAtoms(2.0), usage_a=[2.0, 3.0, 4.0])
+        atoms = {"initial_atoms": X[:20], "model": model}
+        return quick(dbdl.DBDLClassifier, **atoms, warm_start=True).fit(X, y)
     if name == "warm":
         return quick(dbdl.DBDLClassifier, n_initial_atoms=20, warm_start=True).fit(X, y)
     return quick(dbdl.methods()[name]).fit(X, y)

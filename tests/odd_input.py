@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler
 
-from dbdl import ModelSettings
+from dbdl import ModelSettings, SmoothAtoms
 from dbdl.coding import Forward, LassoPath, Orthogonal, PosteriorMean
 from dbdl.views import View
 
@@ -482,6 +482,15 @@ CLASS_WEIGHTS = (
     {0: np.nan}, {0: 1e-300, 1: 1e300}, {"a": 1}, {0: "x"}, {0: None}, "x", 3, [1.0],
 )  # fmt: skip
 MODELS = (None, ModelSettings(), ModelSettings, {}, "paper", 3)
+PRIORS_OF_ATOMS = (
+    None, SmoothAtoms(2.0), SmoothAtoms([1, 1e-3]), SmoothAtoms(1, "squared exponential"),
+    SmoothAtoms(1e100), SmoothAtoms(1e-100, coordinates=[0, 1e100, 5]), SmoothAtoms, "matern", 3,
+)  # fmt: skip
+INITIAL_ATOMS = (
+    None, np.ones((2, 3)), np.eye(5), np.eye(5, dtype=np.float32) * 1e-40, [[1, 2, 3], [4, 5, 6]],
+    np.full((3, 5), 1e300), np.zeros((2, 5)), [], [[]], 3, "x", {}, MaxAbsScaler(),
+)  # fmt: skip
+PER_CLASS = ([], [1.0, 2.0], {0: 1.0, 1: 2.0}, {}, {"a": 1}, [1, "x"], np.array([[1.0]]))
 
 #: A path is written to, callbacks are another door.
 LEFT_ALONE = ("checkpoint", "checkpoint_every", "verbose")
@@ -499,7 +508,13 @@ def values_for(name, default):
         return MODELS
     if name == "class_weight":
         return CLASS_WEIGHTS
+    if name == "initial_atoms":
+        return INITIAL_ATOMS
     name = name.removeprefix("model__")
+    if name == "atom_prior":
+        return PRIORS_OF_ATOMS
+    if name in ("noise_precision", "usage_a", "usage_b"):
+        return (*WEIGHTS, *PER_CLASS)
     if name == "n_jobs":
         return JOBS
     if name.startswith("n_") or name == "variant":

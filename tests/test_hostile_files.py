@@ -188,6 +188,19 @@ def test_settings_of_the_model_out_of_range_are_refused(model, tmp_path, monkeyp
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("length_scale", -1.0), ("coordinates", ((1.0,), (1.0, 2.0))), ("kernel", 3)],
+)
+def test_a_prior_of_atoms_out_of_range_is_refused(model, tmp_path, monkeypatch, name, value):
+    prior = dbdl.SmoothAtoms(1.0)
+    vars(prior)[name] = value
+    bad = dbdl.ModelSettings(atom_prior=prior)
+    path = save_changed(model, model, "model", bad, tmp_path / "model.skops", monkeypatch)
+    with pytest.raises(ModelFileError, match=rf"model\.skops .*atom_prior.*{name}"):
+        load(path)
+
+
 def test_a_curve_of_sizes_is_checked(model, tmp_path, monkeypatch):
     one = np.ones(1)
     curve = SizeCurve(np.array([5]), one, one, one, one, 0)
@@ -690,6 +703,7 @@ def test_a_value_that_was_changed_is_refused_or_does_no_harm(name):
         "dictionary",
         "stream",
         "warm",
+        "smooth",
         "views",
         "own",
         "refusals",

@@ -1,8 +1,9 @@
 """Discriminative Bayesian dictionary learning (DBDL), and the methods that it is compared with.
 
 `DBDLClassifier` and `BetaProcessDictionary` are scikit-learn estimators. `ModelSettings` holds the
-settings of their model. `methods` lists every method. `open_rows` opens files larger than memory.
-`dbdl.coding` has the coders, and `dbdl.views` the maps through which chains see the rows.
+settings of their model, among them `SmoothAtoms`, a prior for spectra, signals and images.
+`methods` lists every method. `open_rows` opens files larger than memory. `dbdl.coding` has the
+coders, and `dbdl.views` the maps through which chains see the rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.estimators.dictionary import BetaProcessDictionary
 from dbdl.model.settings import ModelSettings
+from dbdl.model.smooth_atoms import SmoothAtoms
 from dbdl.rows import open_rows
 from dbdl.sampler.checkpoint import CheckpointError
 
@@ -24,6 +26,7 @@ __all__ = [
     "DBDLClassifier",
     "Method",
     "ModelSettings",
+    "SmoothAtoms",
     "methods",
     "open_rows",
 ]

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from diagonal_prior import diagonal_prior
 from enrolled import every_backend, every_fast_backend
 from problem import KEY, make_problem
 
 from dbdl.backends import BACKENDS, NumbaBackend, ReferenceBackend, host
 from dbdl.backends.base import parameters_to_host
 from dbdl.missing.gaps import DrawnGaps
-from dbdl.model.atom_priors import AtomPosterior, JointPrior
+from dbdl.model.atom_priors import AtomPosterior, DiagonalPrior, JointPrior
 from dbdl.model.state import Codes
 from dbdl.sampler.gibbs import Options, step
 
@@ -202,7 +201,7 @@ def prior_of(kind, problem):
     if kind == "isotropic":
         return problem.priors.atoms
     if kind == "diagonal":
-        return diagonal_prior(rng, n_features)
+        return DiagonalPrior(rng.gamma(3.0, 1.0, n_features))
     root = rng.standard_normal((n_atoms, n_atoms)) / np.sqrt(n_atoms)
     precision = 5.0 * (root @ root.T) + np.eye(n_atoms)
     return JointPrior(precision, rng.standard_normal((n_atoms, n_features)))

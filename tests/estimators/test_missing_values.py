@@ -53,7 +53,7 @@ def test_bits_depend_neither_on_threads_nor_on_other_rows(dtype):
 def test_missing_entries_are_drawn_in_every_sweep(monkeypatch):
     X, y = digits()
     drawn = classifier(n_chains=1).fit(X, y)
-    monkeypatch.setattr("dbdl.missing.gaps.Gaps.seen_through", lambda self, view, X: self)
+    monkeypatch.setattr("dbdl.missing.gaps.Gaps.seen_through", lambda self, *_: self)
     assert not np.array_equal(classifier(n_chains=1).fit(X, y).atoms_, drawn.atoms_)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cones import make_cones
 
-from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, SmoothAtoms
 from dbdl.backends.sharded import ShardedBackend
 from dbdl.coding import Forward
 
@@ -16,6 +16,13 @@ sys.path.append(str(Path(__file__).parents[1] / "backends"))
 from enrolled import every_backend
 
 MODEL = ModelSettings(noise_precision=1e3)
+#: With all that a user may know of the features and the classes.
+INFORMED = ModelSettings(
+    noise_precision=[1e3, 2e3, 3e3],
+    noise_per_class=True,
+    usage_a=[2.0, 3.0, 4.0],
+    atom_prior=SmoothAtoms(1.0),
+)
 #: Rounding: logarithms of a GPU differ in their last bits, and a chain carries that on.
 CLOSE = {"cpu": 1e-6, "cuda": 1e-3}
 
@@ -48,11 +55,15 @@ def rows():
         ("joint", "plain + constant"),
     ],
 )
-def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classifier, view):
+@pytest.mark.parametrize("model", [MODEL, INFORMED], ids=["defaults", "informed"])
+def test_a_fit_scores_rows_as_the_default_backend_does(backend, on, rows, classifier, view, model):
     X, y = rows
-    expected = DBDLClassifier(classifier=classifier, views=view, **FIT).fit(X, y)
+    settings = {**FIT, "classifier": classifier, "views": view, "model": model}
+    if model is INFORMED:
+        settings["initial_atoms"] = X[:8]
+    expected = DBDLClassifier(**settings).fit(X, y)
     on(backend)
-    found = DBDLClassifier(classifier=classifier, views=view, **FIT).fit(X, y)
+    found = DBDLClassifier(**settings).fit(X, y)
     assert found.atoms_.shape == expected.atoms_.shape
     np.testing.assert_allclose(found.atoms_, expected.atoms_, atol=CLOSE[backend.device_kind])
     np.testing.assert_allclose(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, SmoothAtoms
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.choice import Candidates
@@ -22,6 +22,7 @@ OTHER = {
     "strength_precision": 10.0,
     "strengths_counted": "all",
     "atom_precision": 1.0,
+    "atom_prior": SmoothAtoms(2.0),
     "usage_a": 0.5,
     "usage_b": 0.5,
     "hyper_prior": 1.0,
@@ -116,7 +117,8 @@ def test_settings_of_one_estimator_are_not_those_of_another():
 
 def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size():
     own = {field.name for field in fields(ChainSettings)}
-    assert own == {*OTHER, "n_sweeps", "n_initial_atoms", "n_draws"}
+    others = {"n_sweeps", "n_initial_atoms", "n_draws", "initial_atoms", "feature_precision"}
+    assert own == {*OTHER} | others
     model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7, n_draws=5)
     model.classes_ = np.arange(2)
     problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2, Candidates([Forward(1)]))
@@ -130,3 +132,52 @@ def test_settings_show_what_is_not_the_default():
     assert repr(ModelSettings(scan="paper")) == "ModelSettings(scan='paper')"
     with pytest.raises(TypeError):
         ModelSettings("paper")
+
+
+PER_CLASS = ("noise_precision", "usage_a", "usage_b")
+
+
+@pytest.mark.parametrize("name", PER_CLASS)
+def test_a_value_per_class_is_a_mapping_or_an_array_and_equal_values_are_one_value(rows, name):
+    def fit(value):
+        model = ModelSettings(noise_per_class=True, **{name: value})
+        return result(DBDLClassifier(model=model, **QUICK), rows)
+
+    one, mapping = fit(2.5e3), fit({2: 2.5e3, 0: 2.5e3, 1: 2.5e3})
+    assert mapping == fit([2.5e3] * 3) == fit(np.full(3, 2.5e3))
+    assert mapping[:-1] == one[:-1]  # the last is the density, which is summed in another order
+    assert fit({0: 1.0, 1: 2.5e3, 2: 2.5e3}) == fit([1.0, 2.5e3, 2.5e3]) != one
+
+
+@pytest.mark.parametrize("name", PER_CLASS)
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({0: 1.0, 1: 2.0}, r"has values for the classes \[0, 1\], but y has the classes"),
+        ({0: 1.0, 1: 2.0, "two": 3.0}, "one value for each"),
+        ([1.0, 2.0], "3 of them, one per class"),
+        ([[1.0, 2.0, 3.0]], "3 of them, one per class"),
+        ([1.0, 2.0, np.nan], "3 of them, one per class"),
+        ([1.0, 2.0, -1.0], "3 of them, one per class"),
+        ([1.0, 2.0, "x"], "Expected numbers"),
+    ],
+)
+def test_values_for_other_classes_are_refused(rows, name, value, message):
+    model = ModelSettings(noise_per_class=True, **{name: value})
+    with pytest.raises(ValueError, match=f"{name} .*{message}"):
+        DBDLClassifier(model=model, **QUICK).fit(*rows)
+
+
+def test_a_noise_precision_per_class_needs_noise_per_class(rows):
+    values = [1e3, 1e4, 1e5]
+    with pytest.raises(ValueError, match="noise_per_class=True, or sample_noise=False"):
+        DBDLClassifier(model=ModelSettings(noise_precision=values), **QUICK).fit(*rows)
+    fixed = ModelSettings(noise_precision=values, sample_noise=False)
+    trace = DBDLClassifier(model=fixed, **QUICK).fit(*rows).trace_
+    np.testing.assert_allclose(trace.noise_precision, np.mean(values))
+
+
+def test_settings_per_class_are_not_for_batches(rows):
+    model = DBDLClassifier(model=ModelSettings(usage_a=[1.0, 2.0, 3.0]), **QUICK)
+    with pytest.raises(ValueError, match="partial_fit with atom_prior or with settings per class"):
+        model.partial_fit(*rows)

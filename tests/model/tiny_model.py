@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from diagonal_prior import diagonal_prior
 
 from dbdl.backends.reference import ReferenceBackend
-from dbdl.model.atom_priors import IsotropicPrior, JointPrior
+from dbdl.model.atom_priors import DiagonalPrior, IsotropicPrior, JointPrior
 from dbdl.model.joint import log_joint
 from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Parameters
@@ -28,7 +27,7 @@ def joint_prior(rng, n_atoms=N_ATOMS, n_features=N_FEATURES):
 ATOM_PRIORS = {
     "isotropic": lambda rng: IsotropicPrior(1.9),
     "joint": joint_prior,
-    "diagonal": lambda rng: diagonal_prior(rng, N_FEATURES),
+    "diagonal": lambda rng: DiagonalPrior(rng.gamma(3.0, 1.0, N_FEATURES)),
 }
 
 

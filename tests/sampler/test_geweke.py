@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from diagonal_prior import DiagonalPrior
 from geweke import (
     N_ATOMS,
     N_FEATURES,
@@ -23,7 +22,7 @@ from dbdl.draws import make_key
 from dbdl.learn.online import absorb
 from dbdl.model import codes as model_codes
 from dbdl.model import conditionals
-from dbdl.model.atom_priors import IsotropicPrior, JointPrior
+from dbdl.model.atom_priors import DiagonalPrior, IsotropicPrior, JointPrior
 from dbdl.model.conditionals import Beta, Gamma, Normal
 from dbdl.model.joint import draw_from_prior
 from dbdl.model.priors import Priors
@@ -50,10 +49,13 @@ def priors(name):
     """Proper priors whose logarithms have moments; both shapes of the Beta prior near 1."""
     if name.startswith("from a batch"):
         return priors_from_a_batch(noise_per_class=name.endswith("noise per class"))
+    if name == "usage per class":
+        by_class = {"usage_a": np.array([2.0, 4.5]), "usage_b": np.array([4.0, 2.0])}
+        return replace(priors("independent"), **by_class)
     atoms = {
         "independent": lambda: IsotropicPrior(1.0),
         "dependent": dependent_atoms,
-        "by feature": lambda: DiagonalPrior(np.array([0.5, 1.0, 3.0]), np.array([0.5, 0.0, -1.0])),
+        "by feature": lambda: DiagonalPrior(np.array([1.0, 2.0, 4.0])),
     }
     return Priors(
         usage_a=3.0,
@@ -107,6 +109,7 @@ def scores(options, backend, *, atoms="independent", seed, n_steps):
         ),
         (NumbaBackend(), "dependent", Options("collapsed")),
         (NumbaBackend(), "by feature", Options("collapsed")),
+        (NumbaBackend(), "usage per class", Options("collapsed")),
         (NumbaBackend(), "from a batch", Options("collapsed")),
         (NumbaBackend(), "from a batch", Options("paper", strengths_counted="all")),
         (

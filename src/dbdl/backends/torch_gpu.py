@@ -300,9 +300,10 @@ class TorchBackend(HostBackend):
     ) -> Tensor:
         n_classes, n_atoms = data.n_classes, len(births)
         logit = torch.empty(n_classes, n_atoms, dtype=torch.float64, device=self.device)
+        prior = [np.broadcast_to(part, (n_classes, 1)) for part in (priors.beta_a, priors.beta_b)]
         kernels.draw_selection[(n_classes, triton.cdiv(n_atoms, DRAW_BLOCK))](
             *key, number, self.put(data.first_row), self.put(births), self._count(sums),
-            self.put(data.n_rows), self.put(np.array([priors.beta_a, priors.beta_b])), logit,
+            self.put(data.n_rows), self.put(np.hstack(prior)), logit,
             n_atoms, SITE_A=int(Site.SELECTION), SITE_B=int(Site.NOT_SELECTION), BLOCK=DRAW_BLOCK,
         )  # fmt: skip
         return logit
@@ -312,11 +313,12 @@ class TorchBackend(HostBackend):
     ) -> float:
         logit: Any = parameters.selection_logit
         count = self._count(sums).double()
-        a = priors.beta_a + count
-        b = priors.beta_b + (self.put(n_rows)[:, None] - count).clamp(min=0)  # rounding of weights
+        prior_a, prior_b = (self.put(np.asarray(p)) for p in (priors.beta_a, priors.beta_b))
+        a = prior_a + count
+        b = prior_b + (self.put(n_rows)[:, None] - count).clamp(min=0)  # rounding of weights
         log_p = torch.nn.functional.logsigmoid(logit)
         selection = float((a * log_p + b * (log_p - logit)).sum())
-        selection -= logit.numel() * betaln(priors.beta_a, priors.beta_b)
+        selection -= logit.numel() * float(np.mean(betaln(priors.beta_a, priors.beta_b)))
         return selection + priors.atoms.log_density(parameters.atoms, self)
 
     def _count(self, sums: UsageSums) -> Tensor:

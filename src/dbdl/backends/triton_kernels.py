@@ -137,7 +137,7 @@ def draw_selection(
 ):  # fmt: skip
     """Fill ``out`` (n_classes, n_atoms) with logits of the selection probabilities (eq. 11).
 
-    prior : (2,), the Beta prior; an array, since a number would arrive as float32.
+    prior : (n_classes, 2), the Beta priors; an array, since a number would arrive as float32.
     """
     c = tl.program_id(0)
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -146,7 +146,7 @@ def draw_selection(
     used = tl.load(count + c * n_atoms + k, mask=inside, other=0).to(tl.float64)
     place, rows = tl.load(places + c), tl.load(n_rows + c).to(tl.float64)
     unused = tl.maximum(rows - used, 0.0)  # rounding of weights
-    a, b = tl.load(prior) + used, tl.load(prior + 1) + unused
+    a, b = tl.load(prior + 2 * c) + used, tl.load(prior + 2 * c + 1) + unused
     a = _log_gamma(key_0, key_1, SITE_A, place, birth, sweep, a, inside)
     b = _log_gamma(key_0, key_1, SITE_B, place, birth, sweep, b, inside)
     tl.store(out + c * n_atoms + k, a - b, mask=inside)

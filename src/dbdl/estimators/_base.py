@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
     assert_all_finite,
+    check_array,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
-from dbdl._arrays import as_labels
+from dbdl._arrays import as_labels, only_numbers
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl._warnings import warn_caller
 from dbdl.backends import Backend, make_backend, make_engine
@@ -34,6 +35,7 @@ from dbdl.estimators._posterior import PosteriorMixin
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, check_codes, decode
 from dbdl.estimators._weights import WeightedRows
+from dbdl.learn.basis import refuse_unsmooth
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import Identity
 from dbdl.learn.choice import Candidates, Choice, choose
@@ -49,12 +51,13 @@ from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import LabelledRows, Recipe, make_views
+from dbdl.views import LabelledRows, Recipe, View, make_views
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
     "n_initial_atoms": [None, Interval(Integral, 2, None, closed="left")],
     "n_draws": [Interval(Integral, 0, None, closed="left")],
+    "initial_atoms": [None, "array-like", HasMethods("fit")],
     "coder": [str, Coder, "array-like"],
     "n_nonzero": [StrOptions({"auto"}), AT_LEAST_ONE],
     "model": [None, ModelSettings],
@@ -197,16 +200,16 @@ class DictionaryEstimator(
 
     # ------------------------------------------------------------ problem, crew and journal
 
-    def _model_settings(self) -> dict[str, Any]:
+    def _model_settings(self) -> ModelSettings:
         model = ModelSettings() if self.model is None else self.model
         model._validate_params()
-        return model.get_params()
+        return model
 
     def _pose(
         self,
         X: Any,
         class_of_row: NDArray[np.int64],
-        n_classes: int,
+        classes: NDArray[Any],
         labels: LabelSettings,
         seed: int | None = None,
         n_chains: int | None = 1,
@@ -215,7 +218,7 @@ class DictionaryEstimator(
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         if seed is None:  # not a batch, whose gaps are filled already
-            self._learn_to_fill(LabelledRows(X, class_of_row, n_classes))
+            self._learn_to_fill(LabelledRows(X, class_of_row, len(classes)))
             seed = self._seed()
         engine = make_engine(X, self.device)
         n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
@@ -223,20 +226,61 @@ class DictionaryEstimator(
             n_sweeps=self.n_sweeps,
             n_initial_atoms=n_initial,
             n_draws=self.n_draws,
-            **self._model_settings(),
+            initial_atoms=self._given_atoms(X.shape[1]),
+            **self._model_settings().for_classes(classes),
         )
         views = self._views(settings.n_start(len(class_of_row)) / len(class_of_row))
         if n_chains is None:
-            n_chains = automatic_chains(len(class_of_row), len(views))
+            n_views = len(views) * len(settings.length_scales)
+            n_chains = automatic_chains(len(class_of_row), n_views)
+        refuse_unsmooth(settings, views, X.shape[1], n_chains)
         problem = Problem(
-            X, class_of_row, n_classes, settings, labels, n_chains, seed, views, leaves_out,
+            X, class_of_row, len(classes), settings, labels, n_chains, seed, views, leaves_out,
             sample_weight,
         )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
+    def _given_atoms(self, n_features: int) -> NDArray[np.float64] | None:
+        """Return the validated initial atoms (n_atoms, n_features), if there are any."""
+        given, n_initial = self.initial_atoms, self.n_initial_atoms
+        if given is None:
+            return None
+        if hasattr(given, "fit"):
+            check_is_fitted(given)
+            if not hasattr(given, "atoms_"):
+                raise ValueError(
+                    f"initial_atoms={given!r} has no atoms_. Expected an array, or an estimator of "
+                    "dbdl that has learned atoms."
+                )
+            given = given.atoms_
+        name, wide = "initial_atoms", np.float64
+        atoms = check_array(only_numbers(given, name), dtype=wide, order="C", input_name=name)
+        if atoms.shape[1] != n_features:
+            raise ValueError(
+                f"initial_atoms has {atoms.shape[1]} features, but X has {n_features}. Expected an "
+                "array of shape (n_atoms, n_features) in the space of X."
+            )
+        if not (some := atoms.any(axis=1)).all():
+            raise ValueError(
+                f"row {int(some.argmin())} of initial_atoms is zero, and has no direction. Leave "
+                "such rows out."
+            )
+        if n_initial == "auto" or len(atoms) > (n_initial or len(atoms)) or len(atoms) < 2:
+            raise ValueError(
+                f"initial_atoms has {len(atoms)} atoms, with n_initial_atoms={n_initial!r}. "
+                "Expected at least 2 atoms, and n_initial_atoms=None, or a number of at least as "
+                "many: the others are drawn from the rows."
+            )
+        return atoms
+
     def _views(self, atoms_per_row: float) -> tuple[Recipe, ...]:
         """Return the views of the chains, which see the rows through them in turn."""
-        return make_views(getattr(self, "views", "plain"), self.normalize, atoms_per_row)
+        wanted = getattr(self, "views", "plain")
+        views = make_views(wanted, self.normalize, atoms_per_row)
+        automatic = isinstance(wanted, str) and wanted == "auto"
+        if automatic and self._model_settings().atom_prior is not None:
+            views = tuple(view for view in views if isinstance(view, View))
+        return views
 
     def _n_sizes(self, problem: Problem) -> int:
         """Number of sizes of the dictionary that are tried."""
@@ -330,8 +374,10 @@ class DictionaryEstimator(
                 "warm_start=True, but the last fit kept no states of its chains to resume from: it "
                 "had warm_start=False. Learning from the start."
             )
-        model = {f"model__{name}": v for name, v in self._model_settings().items()}
-        parameters = self.get_params(deep=False) | model | {"model": None}
+        settings = problem.settings
+        model = {f"model__{name}": getattr(settings, name) for name in ModelSettings().get_params()}
+        resolved = {"model": None, "initial_atoms": settings.initial_atoms}
+        parameters = self.get_params(deep=False) | model | resolved
         journal = open_journal(
             problem,
             Identity.of(type(self).__name__, parameters, problem),
@@ -357,6 +403,13 @@ class DictionaryEstimator(
 
     def _earlier_batches(self) -> OnlineState:
         """Return the memory of earlier batches, or the state before the first."""
+        model = self._model_settings()
+        if model.atom_prior is not None or model.has_values_per_class:
+            raise ValueError(
+                "partial_fit with atom_prior or with settings per class: the posterior after a "
+                "batch could not be the prior of the next. Use fit, or settings for all classes "
+                "and atom_prior=None."
+            )
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):

@@ -102,6 +102,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         dictionaries of five sizes, the largest of which is that of None, and takes the smallest
         whose accuracy on the rows left out is within one standard error of the best (see
         ``size_curve_``). It takes less than three times as long as None.
+    initial_atoms : array-like of shape (n_atoms, n_features) or fitted estimator, default=None
+        Atoms that every chain starts from instead of drawn rows, in the space of X; of an
+        estimator, its ``atoms_``. Each is scaled to the mean size of the rows, and mapped like a
+        row by the view of the chain. If ``n_initial_atoms`` is a number, it is that of all initial
+        atoms, and the others are drawn from the rows. (Copies by `sklearn.base.clone` forget what
+        an estimator has learned: use its ``atoms_`` in a grid search.)
     coder : str, Coder or list of these, default="auto"
         How a new row is coded. "forward" and "orthogonal" are matching pursuit, where the next atom
         is the one that lowers the residual most, or the one of the textbook rule. For both, the
@@ -248,6 +254,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         n_chains: int | None = None,
         views: Any = "auto",
         n_initial_atoms: int | str | None = None,
+        initial_atoms: Any = None,
         coder: str | Coder | Sequence[str | Coder] = "auto",
         n_nonzero: int | str = "auto",
         classifier: str = "ridge",
@@ -271,6 +278,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         self.n_chains = n_chains
         self.views = views
         self.n_initial_atoms = n_initial_atoms
+        self.initial_atoms = initial_atoms
         self.coder = coder
         self.n_nonzero = n_nonzero
         self.classifier = classifier
@@ -524,12 +532,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
         labels = LabelSettings(kind, self.penalty, self._label_weights())
-        n_classes, n_chains = len(self.classes_ if state is None else state.labels), self.n_chains
+        classes, n_chains = self.classes_ if state is None else state.labels, self.n_chains
         if state is not None and state.chains:
             n_chains = len(state.chains)
         seed = None if state is None else state.seed
         problem, crew = self._pose(
-            X, class_of_row, n_classes, labels, seed,
+            X, class_of_row, classes, labels, seed,
             n_chains=n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
             sample_weight=sample_weight,

@@ -46,6 +46,8 @@ class BetaProcessDictionary(DictionaryEstimator):
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all.
+    initial_atoms : array-like of shape (n_atoms, n_features) or fitted estimator, default=None
+        Atoms that the chain starts from instead of drawn rows; see `DBDLClassifier`.
     coder : str or Coder, default="forward"
         How a row is coded: a family of coders, or a coder; see `DBDLClassifier`.
     n_nonzero : int or "auto", default="auto"
@@ -95,6 +97,7 @@ n_jobs, random_state, verbose
         *,
         n_sweeps: int = 35,
         n_initial_atoms: int | None = None,
+        initial_atoms: Any = None,
         coder: str | Coder = "forward",
         n_nonzero: int | str = "auto",
         n_draws: int = 0,
@@ -111,6 +114,7 @@ n_jobs, random_state, verbose
     ) -> None:
         self.n_sweeps = n_sweeps
         self.n_initial_atoms = n_initial_atoms
+        self.initial_atoms = initial_atoms
         self.coder = coder
         self.n_nonzero = n_nonzero
         self.n_draws = n_draws
@@ -214,8 +218,8 @@ n_jobs, random_state, verbose
         seed: int | None = None,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""
-        labels = LabelSettings("none")
-        return self._pose(X, one_class, 1, labels, seed, sample_weight=sample_weight)
+        labels, classes = LabelSettings("none"), np.zeros(1, np.int64)
+        return self._pose(X, one_class, classes, labels, seed, sample_weight=sample_weight)
 
     def _candidates(self) -> Candidates:
         """Return one coder of the family; the chain decides its number of non-zeros."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.missing.gaps import COMPLETE, Complete
-from dbdl.model.atom_priors import IsotropicPrior
+from dbdl.model.atom_priors import DiagonalPrior, IsotropicPrior
 from dbdl.model.priors import Priors
 from dbdl.model.settings import ModelSettings
 from dbdl.model.state import Floats, State
@@ -32,6 +32,11 @@ class ChainSettings(ModelSettings):
     n_sweeps: int = 35
     n_initial_atoms: int | None = None
     n_draws: int = 0
+    #: Of smooth atoms, in the basis of the chain (n_features,).
+    feature_precision: Floats | None = None
+    #: Atoms that the user gave (n_given, n_features): first in the space of the rows, then in that
+    #: of the chain.
+    initial_atoms: Floats | None = None
 
     @property
     def options(self) -> Options:
@@ -47,6 +52,8 @@ class ChainSettings(ModelSettings):
         """Return the number of initial atoms, K of the Beta process."""
         if self.n_initial_atoms is not None:
             return max(self.n_initial_atoms, 2)
+        if self.initial_atoms is not None:
+            return max(len(self.initial_atoms), 2)
         return max(min(round(self.initial_ratio * n_rows), MOST_INITIAL_ATOMS), 2)
 
     def n_distinct(self, n_rows: int) -> int:
@@ -56,13 +63,22 @@ class ChainSettings(ModelSettings):
             return min(n_start, n_rows)
         return max(round(n_rows * (1 - (1 - 1 / n_rows) ** n_start)), 2)
 
+    @property
+    def n_given(self) -> int:
+        """Number of initial atoms that the user gave."""
+        return 0 if self.initial_atoms is None else len(self.initial_atoms)
+
     def draw_start(self, key: Key, data: Data, n_atoms: int, sweep: int = 0) -> NDArray[np.int64]:
         """Draw the rows that are candidates for new atoms before a sweep."""
+        if n_atoms == 0:
+            return np.empty(0, dtype=np.int64)
         draw = rows_with_replacement if self.n_initial_atoms is None else rows_without_replacement
         return draw(key, data, n_atoms, sweep)
 
-    def prior_of_atoms(self, n_features: int) -> IsotropicPrior:
+    def prior_of_atoms(self, n_features: int) -> IsotropicPrior | DiagonalPrior:
         """Prior of the atoms before any row is seen."""
+        if self.feature_precision is not None:
+            return DiagonalPrior(self.feature_precision)
         precision = float(n_features) if self.atom_precision is None else self.atom_precision
         return IsotropicPrior(precision)
 
@@ -110,7 +126,8 @@ def learn_chain(
     journal resumes has the same bits as an uninterrupted one.
     """
     data = backend.place(X, class_of_row, sample_weight)
-    rows = settings.draw_start(key, data, settings.n_start(data.n_samples))
+    n_drawn = settings.n_start(data.n_samples) - settings.n_given
+    rows = settings.draw_start(key, data, n_drawn)
     if journal.resumed is None:
         state, priors = _start(key, data, rows, settings, backend)
     else:
@@ -118,7 +135,8 @@ def learn_chain(
 
     def ended(chain: Chain) -> LearnedChain:
         drawn = gaps.draw(key, chain.state, data, backend)
-        return end_chain(key, chain, drawn, settings, backend, len(rows))
+        n_initial = settings.n_given + len(rows)
+        return end_chain(key, chain, drawn, settings, backend, n_initial)
 
     journal.begin(ended)
     chain = run(
@@ -146,19 +164,25 @@ def end_chain(
 def _start(
     key: Key, data: Data, rows: NDArray[np.int64], settings: ChainSettings, backend: Backend
 ) -> tuple[State, Priors]:
-    """State before the first sweep, with some of the rows as atoms."""
+    """State before the first sweep, with given atoms and some of the rows as atoms."""
     priors = settings.priors(data)
     if not settings.keep_copies:
         # Matching pursuit never chooses two copies of an atom, so all but one would be dropped
         # before the first sweep anyway.
         rows = np.unique(rows)
+    atoms = settings.initial_atoms
+    if atoms is None:
+        atoms = backend.rows(data, rows)
+    else:
+        drawn = [backend.to_host(backend.rows(data, rows))] if len(rows) else []
+        atoms = backend.put(np.concatenate([atoms, *drawn]))
     state, sums = init(
         key,
         data,
-        backend.rows(data, rows),
+        atoms,
         priors,
         backend,
-        n_nonzero=min(settings.n_start_nonzero, len(rows), data.n_features),
+        n_nonzero=min(settings.n_start_nonzero, len(atoms), data.n_features),
         strength_precision=settings.strength_precision,
         noise_precision=settings.noise_precision,
         selection=settings.start_selection,

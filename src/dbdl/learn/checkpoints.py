@@ -25,6 +25,7 @@ from dbdl._threads import block_slices
 from dbdl.coding import Coder
 from dbdl.learn.problem import Problem
 from dbdl.model.record import Record
+from dbdl.model.smooth_atoms import SmoothAtoms
 from dbdl.model.statistics import SUM_ROWS, Weights
 from dbdl.model.trust import Count, Scope, check
 from dbdl.rows.lazy import LazyRows
@@ -51,6 +52,8 @@ NOT_DECIDING = frozenset(
     }
 )  # fmt: skip
 FIT_FILE = "fit.npz"
+#: Values of an array that are written to a file of a fit; of larger arrays a digest is.
+LARGEST_SHOWN = 100
 #: Seconds after which an unfinished file is assumed to belong to a killed process.
 STALE_SECONDS = 600
 WHAT_TO_DO = "Use another path for checkpoint, or remove the folder to start again."
@@ -134,7 +137,11 @@ def _as_float(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Coder | View | KernelView):
+    if isinstance(value, np.ndarray):
+        if value.size <= LARGEST_SHOWN:
+            return value.tolist()
+        return [value.dtype.str, value.shape, hashlib.blake2b(value.tobytes()).hexdigest()]
+    if isinstance(value, Coder | View | KernelView | SmoothAtoms):
         return [type(value).__name__, value.__getstate__()]
     raise ValueError(
         f"a fit with {value!r} cannot be resumed, so checkpoint and warm_start do not go with it. "

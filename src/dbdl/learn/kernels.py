@@ -47,9 +47,10 @@ def _call_all(dtype: np.dtype[Any], families: Iterable[type[Coder]]) -> None:
     settings = ChainSettings(n_sweeps=1, n_initial_atoms=N_ATOMS)
     learn_chain(key, X, class_of_row, settings, backend)
     atoms, births = X[:N_ATOMS].copy(), np.arange(N_ATOMS)
-    for precision in (np.eye(N_ATOMS), np.ones((N_ATOMS, N_ATOMS)) + np.eye(N_ATOMS)):
-        posterior = AtomPosterior(precision, np.ones(atoms.shape))
-        backend.draw_atoms(key, 1, posterior, atoms, births)  # first no two atoms meet, then all do
+    few, all_meet = np.eye(N_ATOMS), np.ones((N_ATOMS, N_ATOMS)) + np.eye(N_ATOMS)
+    for parts in ((few,), (all_meet,), (all_meet, np.ones(N_FEATURES))):  # the last: smooth atoms
+        posterior = AtomPosterior(parts[0], np.ones(atoms.shape), *parts[1:])
+        backend.draw_atoms(key, 1, posterior, atoms, births)
     prior = CodePrior(np.full(N_ATOMS, 0.5), np.ones(N_ATOMS), 1.0)
     for family in families:
         family(2).encode(X, PreparedAtoms(atoms, prior), backend)

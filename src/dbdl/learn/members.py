@@ -16,6 +16,7 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import CodePrior, Coder, PreparedAtoms, encode_each
 from dbdl.coding.evidence import log_evidence
 from dbdl.draws import Key
+from dbdl.learn.basis import Basis, SmoothBasis, basis_of, settings_in, with_label_columns
 from dbdl.learn.chain import LearnedChain, learn_chain
 from dbdl.learn.held_out import Scores
 from dbdl.learn.journal import Journal
@@ -190,19 +191,23 @@ def learn_member(
     gaps = problem.gaps_of(rows)
     rows = gaps.filled(rows)
     view = share.view.fit(rows)
-    X: Any = rows.X
-    X = X.through(view) if hasattr(X, "through") else view.apply(X, backend.n_threads)
-    seen = gaps.seen_through(view, X)
+    basis = basis_of(view, problem.settings, share.length_scale)
+    X = seen_through(basis, rows)
+    turn = basis.turn if isinstance(basis, SmoothBasis) else None
+    seen = gaps.seen_through(view, X, turn)
     own_problem = problem.of_member(rows, X, share.label_weight, seen)
+    own_problem = replace(own_problem, settings=settings_in(basis, problem.settings, rows))
 
     def labelled_atoms(learned: LearnedChain) -> LabelledAtoms:
         labelled = label_chain(problem.key(share.number), own_problem, learned, backend)
-        return publish_atoms(learned, labelled.dictionary, labelled.label_atoms())
+        atoms = publish_atoms(learned, labelled.dictionary, labelled.label_atoms())
+        return in_view(basis, atoms)
 
     def member_with(atoms: LabelledAtoms) -> LearnedMember:
         label_atoms = [atoms.label_atoms] * len(coders)
         if problem.labels.kind == "recoded":
-            label_atoms = recoded_label_atoms(own_problem, atoms.prepared, coders, backend)
+            in_memory = own_problem if basis is view else replace(own_problem, X=view.apply(rows.X))
+            label_atoms = recoded_label_atoms(in_memory, atoms.prepared, coders, backend)
         scores: list[Scores] = []
         if len(share.fold.held_out):
             left_out: Any = gaps.fill(problem.X[share.fold.held_out])
@@ -217,6 +222,22 @@ def learn_member(
         atoms = labelled_atoms(learned)
         own.finish(learned.chain, backend, atoms)
     return member_with(atoms)
+
+
+def seen_through(basis: Basis, rows: LabelledRows) -> Any:
+    """Rows in a basis, still to be read if they are read in parts."""
+    X: Any = rows.X
+    return X.through(basis) if hasattr(X, "through") else basis.apply(X, rows.n_threads)
+
+
+def in_view(basis: Basis, atoms: LabelledAtoms) -> LabelledAtoms:
+    """Return the atoms of a chain, and their draws, in the space of its view."""
+    if not isinstance(basis, SmoothBasis):
+        return atoms
+    draws = atoms.draws
+    if draws is not None and draws.atoms is not None:
+        draws = replace(draws, atoms=draws.atoms @ basis.turn.astype(np.float32))
+    return replace(atoms, atoms=basis.turn_back(atoms.atoms), draws=draws)
 
 
 def score_rows(
@@ -321,6 +342,7 @@ def learn_with_labels(
             settings = replace(settings, atom_precision=float(X.shape[1]))
         weight = labels.weights[0]
         X = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, weight)
+        settings = with_label_columns(settings, problem.n_classes)
     return learn_chain(
         key, X, problem.class_of_row, settings, backend, journal, problem.sample_weight,
         problem.gaps.within(X),

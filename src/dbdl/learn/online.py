@@ -22,6 +22,7 @@ from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Forward, PreparedAtoms
 from dbdl.draws import PLACES_OF_A_DRAW, Key
+from dbdl.learn.basis import settings_in
 from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
 from dbdl.learn.choice import (
     Candidates,
@@ -538,11 +539,12 @@ def learn_batch_in_chain(
     if known is None:
         view = share.view.fit(problem.rows_of(rows)._replace(n_threads=backend.n_threads))
         data = batch.seen(rows, view, backend.n_threads)
+        settings = settings_in(view, settings, problem.rows_of(rows))
         learned = learn_chain(
             key, data.X, data.class_of_row, settings, backend, own, data.sample_weight
         )
     else:
-        view = known.view
+        view, settings = known.view, replace(settings, initial_atoms=None)
         data = batch.seen(rows, view, backend.n_threads)
         known = forget(known, forgetting, settings.prior_of_atoms(data.n_features))
         learned = continue_chain(key, known, data, settings, backend, own)

@@ -51,13 +51,17 @@ class LabelSettings:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one member: its view, the rows it learns from, and those that it leaves out."""
+    """The share of one member: its view, the rows it learns from, and those that it leaves out.
+
+    A view with another length scale of smooth atoms has another number.
+    """
 
     number: int
     view_number: int
     view: Recipe
     fold: Fold
     label_weight: float
+    length_scale: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,17 +100,27 @@ class Problem:
         So every row that is left out is scored by members of different views, if there are several
         members.
         """
-        views, folds, weights = self.views, self._folds(), self.labels.weights
+        folds, weights = self._folds(), self.labels.weights
+        views = self._views_with_length_scales()
         in_step = len(folds) % len(views) == 0  # a fold would meet the same view each time
 
         def share(number: int) -> Share:
             view_number, weight = number % len(views), weights[number % len(weights)]
             turn = number // len(folds) if in_step else 0
             fold = folds[(number + turn) % len(folds)]
-            own_number = self.first_number + number
-            return Share(own_number, view_number, views[view_number], fold, weight)
+            view, scale = views[view_number]
+            return Share(self.first_number + number, view_number, view, fold, weight, scale)
 
         return [share(number) for number in range(self.n_chains)]
+
+    def _views_with_length_scales(self) -> list[tuple[Recipe, float | None]]:
+        """Pair each view with each length scale; neighbours differ in both."""
+        scales = self.settings.length_scales
+        return [
+            (view, scales[(number + turn) % len(scales)])
+            for turn in range(len(scales))
+            for number, view in enumerate(self.views)
+        ]
 
     def _folds(self) -> list[Fold]:
         n_rows = len(self.class_of_row)

@@ -53,8 +53,11 @@ class Complete:
         """Return other rows, whose classes are not known, without gaps."""
         return X
 
-    def seen_through(self, view: Fitted, X: Any) -> Complete:
-        """Return the gaps of the rows to learn from, which a view has mapped to ``X``."""
+    def seen_through(self, view: Fitted, X: Any, turn: Doubles | None = None) -> Complete:
+        """Return the gaps of the rows to learn from, which a view has mapped to ``X``.
+
+        ``turn`` is the basis, one vector per row, to which the mapped rows were turned.
+        """
         return self
 
     def within(self, X: Any) -> Complete:
@@ -89,12 +92,17 @@ class Gaps(Complete):
         """Return other rows, filled without a look at their classes."""
         return self.filler.fill(X)
 
-    def seen_through(self, view: Fitted, X: Floats) -> Complete:
+    def seen_through(self, view: Fitted, X: Floats, turn: Doubles | None = None) -> Complete:
         """Return the gaps of mapped rows; if the map is not linear, they stay filled."""
         if not (isinstance(view, FittedView) and self.missing.any()):
             return COMPLETE
-        matrix = view.matrix
-        return DrawnGaps(X, self.missing, None if matrix is None else view.scale[:, None] * matrix)
+        matrix, n_mapped = view.matrix, len(view.scale)
+        directions = None if matrix is None else view.scale[:, None] * matrix
+        if turn is not None:
+            directions = np.diag(view.scale) if directions is None else directions
+            own = np.ascontiguousarray(turn[:n_mapped, :n_mapped].T)
+            directions = block_product(directions, own)
+        return DrawnGaps(X, self.missing, directions)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 from dbdl.model.record import Record
 from dbdl.model.statistics import AtomSums
-from dbdl.model.trust import Floats, Positive, reals
+from dbdl.model.trust import TINY, Floats, Positive, doubles, reals
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -144,6 +144,40 @@ class IsotropicPrior(Record):
         return self  # the prior of any number of atoms
 
     def forget(self, factor: float, first: AtomPrior) -> IsotropicPrior:
+        return self  # nothing was learned
+
+
+@dataclass(frozen=True)
+class DiagonalPrior(Record):
+    """Each atom independently from N(0, diag(1 / feature_precision)).
+
+    In the basis of its covariance's eigenvectors, any Gaussian prior of independent atoms with mean
+    0 has this form.
+    """
+
+    feature_precision: Annotated[Floats, doubles("n_features", least=TINY)]
+
+    def posterior(self, sums: AtomSums, arrays: Arrays = HOST) -> AtomPosterior:
+        return AtomPosterior(sums.gram, sums.cross, arrays.put(self.feature_precision))
+
+    def log_density(self, atoms: Any, arrays: Arrays = HOST) -> float:
+        log_determinant = float(np.log(self.feature_precision).mean()) * len(atoms)
+        square = arrays.dot(atoms, atoms * arrays.put(self.feature_precision))
+        return _log_normal(atoms, log_determinant, square)
+
+    def draw(self, rng: np.random.Generator, n_atoms: int, n_features: int) -> Floats:
+        return rng.standard_normal((n_atoms, n_features)) / np.sqrt(self.feature_precision)
+
+    def carry(self, posterior: AtomPosterior) -> JointPrior:
+        raise ValueError("a precision per feature cannot be carried to the next batch")
+
+    def keep(self, kept: NDArray[np.intp]) -> DiagonalPrior:
+        return self  # the atoms are independent
+
+    def grow(self, n_new: int, new: AtomPrior) -> DiagonalPrior:
+        return self  # the prior of any number of atoms
+
+    def forget(self, factor: float, first: AtomPrior) -> DiagonalPrior:
         return self  # nothing was learned
 
 

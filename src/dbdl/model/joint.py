@@ -99,7 +99,7 @@ def log_selection(logit: Floats, count: Counts, n_rows: Counts, priors: Priors) 
     # log pi = min(logit, 0) - log(1 + exp(-|logit|)), and log(1 - pi) = log pi - logit.
     log_p = np.minimum(logit, 0.0) - np.log1p(np.exp(-np.abs(logit)))
     total = np.vdot(a, log_p) + np.vdot(b, log_p - logit)
-    return float(total - logit.size * betaln(priors.beta_a, priors.beta_b))
+    return float(total - logit.size * np.mean(betaln(priors.beta_a, priors.beta_b)))
 
 
 class PriorDraw(NamedTuple):

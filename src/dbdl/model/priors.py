@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.model.atom_priors import IsotropicPrior, JointPrior
+from dbdl.model.atom_priors import DiagonalPrior, IsotropicPrior, JointPrior
 from dbdl.model.record import Record
 from dbdl.model.statistics import SeenSums, UsageSums
-from dbdl.model.trust import Floats, Number, Positive
+from dbdl.model.trust import TINY, Floats, Number, Positive, doubles
+
+Usage = Positive | Annotated[NDArray[np.float64], doubles("n_classes", least=TINY)]
 
 #: Every prior of the atoms that a file may contain.
-KnownAtomPrior = IsotropicPrior | JointPrior
+KnownAtomPrior = IsotropicPrior | DiagonalPrior | JointPrior
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Priors(Record):
 
     Attributes
     ----------
-    usage_a, usage_b : float
-        Parameters of the Beta process [a_o, b_o].
+    usage_a, usage_b : float or ndarray of shape (n_classes,)
+        Parameters of the Beta process [a_o, b_o], of all classes or of each.
     n_atoms : int
         Number of atoms in the Beta process's finite form [K in Beta(a_o/K, b_o(K-1)/K)].
     strength_shape, strength_rate : float
@@ -40,8 +41,8 @@ class Priors(Record):
         all rows. (For the atoms, ``atoms`` is that posterior.)
     """
 
-    usage_a: Positive
-    usage_b: Positive
+    usage_a: Usage
+    usage_b: Usage
     n_atoms: Annotated[int, Number(least=2, most=2**31 - 1)]
     strength_shape: Positive = 1e-6
     strength_rate: Positive = 1e-6
@@ -57,18 +58,21 @@ class Priors(Record):
                 "second parameter b_o (K - 1) / K of its Beta prior is 0"
             )
         for name, value in vars(self).items():
-            if name not in ("atoms", "seen") and not (math.isfinite(value) and value > 0):
+            if name not in ("atoms", "seen") and not np.all(np.isfinite(value) & (value > 0)):
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
     @property
-    def beta_a(self) -> float:
-        """First parameter of each selection probability's Beta prior, a_o / K."""
-        return self.usage_a / self.n_atoms
+    def beta_a(self) -> Any:
+        """First parameter of each selection probability's Beta prior, a_o / K.
+
+        A number, or an array (n_classes, 1).
+        """
+        return _column(self.usage_a / self.n_atoms)
 
     @property
-    def beta_b(self) -> float:
+    def beta_b(self) -> Any:
         """Second parameter of each selection probability's Beta prior, b_o (K - 1) / K."""
-        return self.usage_b * (self.n_atoms - 1) / self.n_atoms
+        return _column(self.usage_b * (self.n_atoms - 1) / self.n_atoms)
 
     def keep(self, kept: NDArray[np.intp]) -> Priors:
         """Priors of the atoms in ``kept``; K in the Beta prior does not change."""
@@ -87,3 +91,7 @@ class Priors(Record):
     def n_rows(self, n_rows: NDArray[np.int64]) -> Any:
         """Number of rows per class in a batch and before it."""
         return n_rows if self.seen is None else self.seen.n_rows + n_rows
+
+
+def _column(value: Any) -> Any:
+    return value[:, np.newaxis] if isinstance(value, np.ndarray) else value

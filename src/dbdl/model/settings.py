@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl.model.codes import Scan
+from dbdl.model.smooth_atoms import SmoothAtoms
+from dbdl.model.trust import check
 
 #: Weights, penalties and precisions beyond this, or precisions below its inverse, would swamp all
 #: other terms; float32 ends at 3e38.
@@ -20,6 +24,8 @@ LARGEST_WEIGHT = 1e30
 POSITIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="right")
 NOT_NEGATIVE = Interval(Real, 0, LARGEST_WEIGHT, closed="both")
 PRECISION = Interval(Real, 1 / LARGEST_WEIGHT, LARGEST_WEIGHT, closed="both")
+#: Constraints of a value per class; `ModelSettings.for_classes` checks the values.
+PER_CLASS: list[Any] = [dict, "array-like"]
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
 
@@ -40,8 +46,10 @@ class ModelSettings(BaseEstimator):
         Number of non-zeros in the initial codes of a chain. Few make sparser chains.
     scan : {"collapsed", "paper"}, default="collapsed"
         Draw usage with strengths integrated out, or given strengths (eq. 9).
-    noise_precision : float, default=1e6
-        Precision of the noise, initially or throughout.
+    noise_precision : float, mapping or array-like, default=1e6
+        Precision of the noise, initially or throughout. A value per class is a mapping from classes
+        to values, or an array in the order of the classes; it needs ``noise_per_class=True`` or
+        ``sample_noise=False``.
     sample_noise : bool, default=True
         Draw the noise precision (eq. 13) or fix it.
     noise_per_class : bool, default=False
@@ -52,8 +60,13 @@ class ModelSettings(BaseEstimator):
         Strengths that inform their precision (eq. 12): those of used atoms, or all.
     atom_precision : float, default=None
         Precision of the atoms' prior; the number of features if None.
-    usage_a, usage_b : float, default=None
-        Parameters of the Beta process; half the smallest class if None.
+    atom_prior : SmoothAtoms, default=None
+        Prior under which neighbouring features of an atom have similar values, as in spectra,
+        signals and images (`dbdl.SmoothAtoms`). ``atom_precision`` is then the mean precision of a
+        feature. None takes the features of an atom as independent, as the paper does.
+    usage_a, usage_b : float, mapping or array-like, default=None
+        Parameters of the Beta process, of all classes or one per class; half the smallest class if
+        None.
     hyper_prior : float, default=1e-6
         Shape and rate of the Gamma priors of the precisions.
     beta_size : {"start", "current"}, default="start"
@@ -82,14 +95,15 @@ class ModelSettings(BaseEstimator):
         "initial_ratio": [POSITIVE],
         "n_start_nonzero": [AT_LEAST_ONE],
         "scan": [StrOptions({"collapsed", "paper"})],
-        "noise_precision": [PRECISION],
+        "noise_precision": [PRECISION, *PER_CLASS],
         "sample_noise": ["boolean"],
         "noise_per_class": ["boolean"],
         "strength_precision": [PRECISION],
         "strengths_counted": [StrOptions({"used", "all"})],
         "atom_precision": [None, PRECISION],
-        "usage_a": [None, PRECISION],
-        "usage_b": [None, PRECISION],
+        "atom_prior": [None, SmoothAtoms],
+        "usage_a": [None, PRECISION, *PER_CLASS],
+        "usage_b": [None, PRECISION, *PER_CLASS],
         "hyper_prior": [PRECISION],
         "beta_size": [StrOptions({"start", "current"})],
         "least_energy": [NOT_NEGATIVE],
@@ -102,14 +116,15 @@ class ModelSettings(BaseEstimator):
     initial_ratio: float = 1.5
     n_start_nonzero: int = 10
     scan: Scan = "collapsed"
-    noise_precision: float = 1e6
+    noise_precision: Any = 1e6
     sample_noise: bool = True
     noise_per_class: bool = False
     strength_precision: float = 1.0
     strengths_counted: Literal["used", "all"] = "used"
     atom_precision: float | None = None
-    usage_a: float | None = None
-    usage_b: float | None = None
+    atom_prior: SmoothAtoms | None = None
+    usage_a: Any = None
+    usage_b: Any = None
     hyper_prior: float = 1e-6
     beta_size: Literal["start", "current"] = "start"
     least_energy: float = 0.05
@@ -117,3 +132,57 @@ class ModelSettings(BaseEstimator):
     keep_atom_draws: bool = False
     start_selection: Literal["counts", "half"] = "counts"
     keep_copies: bool = False
+
+    @property
+    def length_scales(self) -> tuple[float | None, ...]:
+        """Length scales of smooth atoms, which chains take in turn; None without them."""
+        return (None,) if self.atom_prior is None else self.atom_prior.length_scales
+
+    @property
+    def has_values_per_class(self) -> bool:
+        """Whether some setting has a value per class."""
+        own = (self.noise_precision, self.usage_a, self.usage_b)
+        return any(value is not None and not isinstance(value, Real) for value in own)
+
+    def for_classes(self, classes: NDArray[Any]) -> dict[str, Any]:
+        """Return all settings, with values per class as arrays in the order of the classes."""
+        settings = self.get_params(deep=False)
+        for name in ("noise_precision", "usage_a", "usage_b"):
+            value = settings[name]
+            if value is not None and not isinstance(value, Real):
+                settings[name] = _by_class(name, value, classes)
+        one_for_all = self.sample_noise and not self.noise_per_class
+        if one_for_all and isinstance(settings["noise_precision"], np.ndarray):
+            raise ValueError(
+                "noise_precision has a value per class, but one precision for all classes is "
+                "drawn. Use noise_per_class=True, or sample_noise=False."
+            )
+        return settings
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.atom_prior is not None:  # it may come from a file
+            check(SmoothAtoms, self.atom_prior, "atom_prior")
+
+
+def _by_class(name: str, value: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return positive values (n_classes,) from a mapping or an array."""
+    known = classes.tolist()
+    if isinstance(value, dict):
+        if set(value) != set(known):
+            raise ValueError(
+                f"{name} has values for the classes {list(value)}, but y has the classes {known}. "
+                "Expected one value for each."
+            )
+        value = [value[label] for label in known]
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is {value!r}. Expected numbers, one per class.") from error
+    least, most = 1 / LARGEST_WEIGHT, LARGEST_WEIGHT
+    if values.shape != (len(known),) or not ((values >= least) & (values <= most)).all():
+        raise ValueError(
+            f"{name} is {value!r}. Expected a number, or {len(known)} of them, one per class, each "
+            f"from {least:g} to {most:g}."
+        )
+    return values

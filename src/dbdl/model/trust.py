@@ -48,6 +48,8 @@ class Scope:
 
 #: Squares of larger numbers overflow.
 LARGEST = float(np.sqrt(np.finfo(np.float64).max))
+#: Least entry of arrays of positive numbers.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,12 @@ def mean_square(rows: LabelledRows, convert: Conversion, centres: Doubles) -> Do
     return rows.total(partial(_squares, convert, centres)) / rows.n_rows
 
 
+def mean_length(rows: LabelledRows, exponent: int) -> float:
+    """Root of the mean squared norm of rows, multiplied by 2 to the power of minus an exponent."""
+    nowhere = np.zeros((rows.n_classes, rows.X.shape[1]))
+    return float(np.sqrt(mean_square(rows, Conversion(exponent, False), nowhere).sum())) or 1.0
+
+
 def residual_products(
     rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
 ) -> tuple[Doubles, float]:

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, unit_rows
-from dbdl._products import row_products
+from dbdl._products import block_product, row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.record import Record
-from dbdl.model.trust import Number, Positive, doubles
+from dbdl.model.trust import TINY, Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
     LabelledRows,
@@ -34,6 +34,7 @@ from dbdl.views.sums import (
     all_residuals,
     class_means,
     largest_exponent,
+    mean_length,
     mean_square,
     residual_products,
 )
@@ -117,7 +118,7 @@ class View(Record):
             if whitens and n_features <= MOST_WHITENED:
                 spectrum = _spectrum(rows, convert, centres, scale)
                 matrix = spectrum.power(-self.power, n_features * float(np.finfo(dtype).eps))
-        length = _mean_length(rows, exponent) if self.unit else 1.0
+        length = mean_length(rows, exponent) if self.unit else 1.0
         fitted = FittedView(self, exponent, mean, scale, matrix, 1.0, length)
         return replace(fitted, size=fitted.measure(rows)) if self.normalize else fitted
 
@@ -125,12 +126,6 @@ class View(Record):
     def is_learned(self) -> bool:
         """Whether the view depends on more than the size of the rows."""
         return self.centred or self.scale != "none" or self.power > 0
-
-
-def _mean_length(rows: LabelledRows, exponent: int) -> float:
-    """Root of the mean squared norm of rows, multiplied by 2 to the power of minus an exponent."""
-    nowhere = np.zeros((rows.n_classes, rows.X.shape[1]))
-    return float(np.sqrt(mean_square(rows, Conversion(exponent, False), nowhere).sum())) or 1.0
 
 
 def _mean_of_all(rows: LabelledRows, centres: Doubles) -> Doubles:
@@ -189,7 +184,7 @@ class FittedView(Record):
     recipe: View
     exponent: Annotated[int, Number(least=-1100, most=1100)]
     mean: Annotated[Doubles, doubles("n_features_in")]
-    scale: Annotated[Doubles, doubles("n_features_in", least=np.finfo(np.float64).tiny)]
+    scale: Annotated[Doubles, doubles("n_features_in", least=TINY)]
     matrix: Annotated[Doubles, doubles("n_features_in", "n_features_in")] | None
     size: Positive
     length: Positive = 1.0
@@ -271,6 +266,17 @@ class FittedView(Record):
         plain = not (self.recipe.is_learned or self.recipe.constant)
         mapped = times_powers(X, self._shift(X)) if plain else self._map(X)
         return labels.times(mapped.astype(np.float64) ** 2).sum()
+
+    def map_covariance(self, covariance: Doubles) -> Doubles:
+        """Covariance (n_features_in, n_features_in) of mapped atoms, given that of atoms.
+
+        It is known up to a factor, and without the constant coordinate.
+        """
+        scale = self.scale / self.scale.max()  # squares of large ones would overflow
+        mapped = scale[:, np.newaxis] * covariance * scale
+        if self.matrix is not None:
+            mapped = block_product(block_product(self.matrix, mapped), self.matrix)
+        return mapped
 
     # ------------------------------------------------------------------------------ the way back
 
