@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.utils import get_tags
 
-from dbdl import BetaProcessDictionary, DBDLClassifier, open_rows
+from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, open_rows
 from dbdl.backends.crew import Crew
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
@@ -125,6 +125,16 @@ def test_gaps_count_as_other_data_for_a_checkpoint(tmp_path):
     model = classifier(n_chains=1, checkpoint=tmp_path / "fit").fit(X, y)
     with pytest.raises(ValueError, match="other data"):
         model.fit(model.filler_.fill(X), y)
+
+
+def test_weights_and_every_way_to_ask_take_gaps():
+    X, y = digits()
+    weights = 1.0 + np.arange(180) % 3
+    settings = ModelSettings(keep_atom_draws=True)
+    model = classifier(n_draws=2, model=settings).fit(X[:180], y[:180], sample_weight=weights)
+    assert model.score(X[180:], y[180:]) > 0.7
+    assert np.isfinite(model.score_samples(X[180:])).all()
+    np.testing.assert_allclose(model.posterior_proba(X[180:]).sum(axis=-1), 1.0)
 
 
 def test_a_saved_model_fills_the_same(tmp_path):
