@@ -25,6 +25,7 @@ from dbdl.learn.choice import (
     growth,
     left_out_by,
     pool,
+    pool_together,
     without_rows,
 )
 from dbdl.learn.held_out import HeldOutChoice, choose_coder, fit_sharpness, log_loss
@@ -436,12 +437,11 @@ def test_results_of_ensembles_are_pooled_too():
     pooled = choose_by_scores(second, z, candidates, before)
     assert before.held_out.ensemble_accuracy == before.accuracy
     assert before.held_out.ensemble_log_loss == before.log_loss
-    for name in ("balanced_accuracy", "macro_f1"):
-        found = [getattr(c.held_out, f"ensemble_{name}") for c in (before, pooled)]
-        now = choose_by_scores(second, z, candidates).held_out
-        assert found[1] == pytest.approx(
-            0.75 * getattr(now, f"ensemble_{name}") + 0.25 * found[0], abs=0.02
-        )
+    for name in ("ensemble_balanced_accuracy", "ensemble_macro_f1"):
+        old = getattr(before.held_out, name)
+        found = pool_together(before.held_out, {name: 0.5}, 0.75)
+        assert 0.3 < old < 1 and found[name] == pytest.approx(0.75 * 0.5 + 0.25 * old)
+        assert pool_together(None, {name: 0.5}, 0.75) == {name: 0.5}
     assert (before.n_rows, pooled.n_rows) == (200, 300)  # each row once, whatever scores it
     for name in ("accuracy", "log_loss"):  # 200 rows count as 100, beside 300
         expected = 0.75 * getattr(pooled, name) + 0.25 * getattr(before, name)
