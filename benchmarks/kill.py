@@ -33,6 +33,7 @@ from dbdl.backends import NumbaBackend
 from dbdl.backends.sharded import ShardedBackend
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.model.record import Record
 
 READY = "ready"
 BLOCK_ROWS = 512
@@ -74,7 +75,7 @@ def bits_of(model: object) -> str:
     if held_out is not None:
         arrays += [held_out.accuracy, held_out.view_log_loss, held_out.view_sharpness]
     for chain in model.chains_:
-        arrays += [chain.atoms, *(part for part in views_of(chain) if part is not None)]
+        arrays += [chain.atoms, *arrays_of(chain.view)]
     for array in arrays:
         total.update(f"{array.dtype} {array.shape}".encode())
         total.update(array.tobytes())
@@ -83,9 +84,13 @@ def bits_of(model: object) -> str:
     return total.hexdigest()
 
 
-def views_of(chain: Any) -> tuple[Any, ...]:
-    """Arrays of a chain's view; None where it has no such part."""
-    return chain.view.mean, chain.view.scale, chain.view.matrix
+def arrays_of(record: Record) -> Iterator[Any]:
+    """All arrays of a record, such as a view, and of the records inside it."""
+    for part in record.__getstate__().values():
+        if isinstance(part, Record):
+            yield from arrays_of(part)
+        elif isinstance(part, np.ndarray):
+            yield part
 
 
 @contextmanager

@@ -231,7 +231,7 @@ def test_rows_that_refusals_were_measured_on_are_checked(model, tmp_path, monkey
 
 def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
     path = save_changed(model, model, "n_features_in_", 63, tmp_path / "model.skops", monkeypatch)
-    with pytest.raises(ModelFileError, match=r"view.mean has shape .* n_features_in = 63"):
+    with pytest.raises(ModelFileError, match=r"view.*mean has shape .* n_features_in = 63"):
         load(path)
 
 
@@ -311,7 +311,8 @@ def test_views_that_no_rows_give_are_refused(whitened, tmp_path, monkeypatch, pa
 
 def test_views_that_partial_fit_remembers_are_checked_too(tmp_path, monkeypatch):
     X, Y, _ = rows()
-    fitted = quick(dbdl.DBDLClassifier).partial_fit(X, Y)
+    views = "unit half-whitened + constant"
+    fitted = quick(dbdl.DBDLClassifier, views=views).partial_fit(X, Y)
     chain = fitted.online_.chains[0]
     path = tmp_path / "model.skops"
     save_changed(

@@ -273,4 +273,4 @@ def test_a_fingerprint_sees_every_change():
         fingerprint(rows, classes, np.ones(len(rows))),
         fingerprint(rows, classes, np.arange(1.0, len(rows) + 1)),
     }
-    assert len(found) == 7
+    assert len(found) == 9

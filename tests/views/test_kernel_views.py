@@ -32,15 +32,15 @@ def test_inner_products_of_coordinates_are_the_kernel(inner):
     np.testing.assert_allclose(coordinates @ coordinates.T, expected, atol=1e-6)
 
 
-def test_rows_outside_the_basis_have_the_kernel_with_the_basis(monkeypatch):
-    monkeypatch.setattr(kernel_module, "MOST_BASIS", 20)
+def test_rows_beside_the_landmarks_have_the_kernel_with_them(monkeypatch):
+    monkeypatch.setattr(kernel_module, "MOST_LANDMARKS", 20)
     rows = make_rows()
     kernel = view_named("kernel of plain").fit(rows).kernel
-    assert len(kernel.basis) == 20
+    assert len(kernel.landmarks) == 20
     queries = make_rows(seed=1).X
     seen = queries / np.linalg.norm(queries, axis=1, keepdims=True)
     found = kernel.apply(queries) @ kernel.apply(rows.X[np.linspace(0, 59, 20).astype(int)]).T
-    expected = slow_kernel(seen, kernel.basis, kernel.distance)
+    expected = slow_kernel(seen, kernel.landmarks, kernel.distance)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 

@@ -51,7 +51,7 @@ from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import LabelledRows, Recipe, View, make_views
+from dbdl.views import LEAST_ROWS_OF_KERNELS, LabelledRows, Recipe, make_views
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
@@ -229,7 +229,8 @@ class DictionaryEstimator(
             initial_atoms=self._given_atoms(X.shape[1]),
             **self._model_settings().for_classes(classes),
         )
-        views = self._views(settings.n_start(len(class_of_row)) / len(class_of_row))
+        n_rows = len(class_of_row)
+        views = self._views(settings.n_start(n_rows) / n_rows, n_rows)
         if n_chains is None:
             n_views = len(views) * len(settings.length_scales)
             n_chains = automatic_chains(len(class_of_row), n_views)
@@ -273,14 +274,12 @@ class DictionaryEstimator(
             )
         return atoms
 
-    def _views(self, atoms_per_row: float) -> tuple[Recipe, ...]:
+    def _views(self, atoms_per_row: float, n_rows: int) -> tuple[Recipe, ...]:
         """Return the views of the chains, which see the rows through them in turn."""
         wanted = getattr(self, "views", "plain")
-        views = make_views(wanted, self.normalize, atoms_per_row)
-        automatic = isinstance(wanted, str) and wanted == "auto"
-        if automatic and self._model_settings().atom_prior is not None:
-            views = tuple(view for view in views if isinstance(view, View))
-        return views
+        has_prior = self._model_settings().atom_prior is not None
+        linear = has_prior or n_rows < LEAST_ROWS_OF_KERNELS
+        return make_views(wanted, self.normalize, atoms_per_row, linear)
 
     def _n_sizes(self, problem: Problem) -> int:
         """Number of sizes of the dictionary that are tried."""

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -17,11 +16,13 @@ from dbdl.learn.refusals import UnseenRows
 from dbdl.rows.readers import is_dask
 
 
-class RefusalMixin(BaseEstimator):
+class RefusalMixin:
     """Refusals and prediction sets, measured on rows that were in no fit."""
 
     classes_: NDArray[Any]
     refusals_: UnseenRows
+    predict: Any
+    predict_proba: Any
 
     @whole_or_not_at_all
     def fit_refusals(self, X: ArrayLike, y: ArrayLike) -> Self:

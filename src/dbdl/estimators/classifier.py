@@ -88,8 +88,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         but at least 5, and three times as many for up to 600 rows.
     views : str, View, transformer or list of these, default="auto"
         The maps through which chains see the rows, in turn. "auto" means the seven views of
-        `dbdl.views.AUTOMATIC`, or those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at
-        most 0.3 initial atoms per row. "plain" scales rows to unit norm, as the paper does. Other
+        `dbdl.views.AUTOMATIC`, those of `dbdl.views.AUTOMATIC_LINEAR` for fewer than 100 rows, or
+        those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per
+        row. "plain" scales rows to unit norm, as the paper does. Other
         names are "centred", "standardised", "whitened" (by the covariance within classes),
         "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
         "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
@@ -580,7 +581,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         usable = cache(partial(self._usable_views, problem))
 
         def views_for(atoms_per_row: float) -> Views:
-            views = self._views(atoms_per_row)
+            views = self._views(atoms_per_row, len(problem.class_of_row))
             return usable(views) if self._has_automatic_views else views
 
         return sizes_of(problem, views_for)

@@ -15,6 +15,8 @@ from dbdl.views.view import VIEWS, FittedView, View
 __all__ = [
     "AUTOMATIC",
     "AUTOMATIC_FOR_FEW_ATOMS",
+    "AUTOMATIC_LINEAR",
+    "LEAST_ROWS_OF_KERNELS",
     "VIEWS",
     "Fitted",
     "FittedKernelView",
@@ -49,6 +51,19 @@ AUTOMATIC = (
     "standardised + constant",
 )
 
+#: The views of "auto" where all have to be linear maps. With fewer rows than
+#: `LEAST_ROWS_OF_KERNELS`, a kernel would compare new rows with hardly any others.
+AUTOMATIC_LINEAR = (
+    "unit half-whitened + constant",
+    "plain + constant",
+    "unit scaled and half-whitened + constant",
+    "plain",
+    "standardised + constant",
+    "unit whitened + constant",
+    "scaled and half-whitened + constant",
+)
+LEAST_ROWS_OF_KERNELS = 100
+
 #: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
 #: rows, and whitening shows what these have in common.
 AUTOMATIC_FOR_FEW_ATOMS = (
@@ -82,14 +97,16 @@ def view_named(name: str) -> View | KernelView:
 
 
 def make_views(
-    wanted: Any, normalize: bool = True, atoms_per_row: float = 1.0
+    wanted: Any, normalize: bool = True, atoms_per_row: float = 1.0, linear: bool = False
 ) -> tuple[Recipe, ...]:
     """Return the views that a parameter asks for: "auto", a name, a view, a transformer, or a list.
 
-    Without ``normalize`` rows are used as they are, so "auto" means the plain view.
+    Without ``normalize`` rows are used as they are, so "auto" means the plain view. With ``linear``
+    it has no kernel views.
     """
     if isinstance(wanted, str) and wanted == "auto":
-        wanted = AUTOMATIC if atoms_per_row > FEW_ATOMS else AUTOMATIC_FOR_FEW_ATOMS
+        wanted = AUTOMATIC_LINEAR if linear else AUTOMATIC
+        wanted = wanted if atoms_per_row > FEW_ATOMS else AUTOMATIC_FOR_FEW_ATOMS
         wanted = wanted if normalize else "plain"
     alone = isinstance(wanted, str | View | KernelView) or hasattr(wanted, "transform")
     parts = [wanted] if alone or not isinstance(wanted, Iterable) else list(wanted)

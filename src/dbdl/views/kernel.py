@@ -1,15 +1,15 @@
 """Views by a kernel: coordinates in which rows with similar directions are close.
 
 No linear map separates classes that lie around each other. A kernel view compares a row, as another
-view shows it, with some of the training rows, the *basis*. With the cosines of the angles between
-them, the kernel is
+view shows it, with some of the training rows, the *landmarks*. With the cosines of the angles
+between them, the kernel is
 
-    k(x, x') = exp(-(1 - cos(x, x')) / d),    d = the median of 1 - cos within the basis,
+    k(x, x') = exp(-(1 - cos(x, x')) / d),    d = the median of 1 - cos between landmarks,
 
-and the row's coordinates are those whose inner products are this kernel, exactly for rows of the
-basis and nearly for others (the approximation of Nyström). The coordinates are then mapped like any
-rows, by default half-whitened with a constant. In the end the model is the paper's; such a view is
-our addition.
+and the row's coordinates are those whose inner products are this kernel, exactly for landmarks and
+nearly for others (the approximation of Nyström). The coordinates are then mapped like any rows, by
+default half-whitened with a constant. In the end the model is the paper's; such a view is our
+addition.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Doubles = NDArray[np.float64]
 
 #: The view of the coordinates by default.
 HALF_WHITENED = View(centred=True, power=0.25, constant=True)
-#: Most rows in the basis: the map of a row costs this many inner products.
-MOST_BASIS = 600
-#: Directions of the basis with smaller eigenvalues, relative to the largest, are left out.
+#: Most landmarks: the map of a row costs this many inner products.
+MOST_LANDMARKS = 600
+#: Directions with smaller eigenvalues, relative to the largest, are left out.
 LEAST_EIGENVALUE = 1e-8
 #: Least median of 1 - cos: below it all rows have the same direction up to rounding.
 LEAST_DISTANCE = 1e-6
@@ -75,30 +75,31 @@ class KernelView(Record):
 
 @dataclass(frozen=True)
 class Kernel(Record):
-    """A kernel between rows and a basis.
+    """A kernel between rows and landmarks.
 
     Attributes
     ----------
     inner : FittedView
-    basis : ndarray of shape (n_basis, n_inner)
+    landmarks : ndarray of shape (n_landmarks, n_inner)
         Training rows as the inner view shows them, of unit norm.
     distance : float
-        Median of 1 - cos within the basis.
-    matrix : ndarray of shape (n_basis, n_coordinates)
-        Map from kernels with the basis to coordinates.
+        Median of 1 - cos between landmarks.
+    matrix : ndarray of shape (n_landmarks, n_coordinates)
+        Map from kernels with the landmarks to coordinates.
     """
 
     inner: FittedView
-    basis: Annotated[Doubles, doubles("n_basis", "n_inner", some=True)]
+    landmarks: Annotated[Doubles, doubles("n_landmarks", "n_inner", some=True)]
     distance: Positive
-    matrix: Annotated[Doubles, doubles("n_basis", "n_coordinates", some=True)]
+    matrix: Annotated[Doubles, doubles("n_landmarks", "n_coordinates", some=True)]
 
     def faults(self) -> Iterator[str]:
-        """Report a basis that is not in the space of the inner view."""
-        if self.inner.n_features != self.basis.shape[1]:
-            yield f"basis has {self.basis.shape[1]} features, expected {self.inner.n_features}"
-        if np.abs(self.basis).max() > 1.01:
-            yield "basis has rows that are not of unit norm"
+        """Report landmarks that are not in the space of the inner view."""
+        if self.inner.n_features != self.landmarks.shape[1]:
+            n_features = self.landmarks.shape[1]
+            yield f"landmarks have {n_features} features, expected {self.inner.n_features}"
+        if np.abs(self.landmarks).max() > 1.01:
+            yield "landmarks are not of unit norm"
 
     @property
     def n_features(self) -> int:
@@ -114,7 +115,7 @@ class Kernel(Record):
 
     def _map(self, X: Floats) -> Floats:
         rows = self.inner.apply(X).astype(np.float64)  # narrow numbers lose small eigenvalues
-        values = gaussian(row_products(rows, np.ascontiguousarray(self.basis)), self.distance)
+        values = gaussian(row_products(rows, np.ascontiguousarray(self.landmarks)), self.distance)
         return row_products(values, self._coordinates).astype(X.dtype)
 
     @cached_property
@@ -122,12 +123,12 @@ class Kernel(Record):
         return np.ascontiguousarray(self.matrix.T)
 
     def back(self, coordinates: Floats) -> Doubles:
-        """Rows of the inner view (n_samples, n_inner) by least squares over the basis."""
+        """Rows of the inner view (n_samples, n_inner) by least squares over the landmarks."""
         return block_product(coordinates.astype(np.float64), self._back)
 
     @cached_property
     def _back(self) -> Doubles:
-        return block_product(self._coordinates, self.basis)
+        return block_product(self._coordinates, self.landmarks)
 
 
 @dataclass(frozen=True)
@@ -177,11 +178,11 @@ def gaussian(cosines: Doubles, distance: float) -> Doubles:
 
 
 def fit_kernel(inner: FittedView, X: Any) -> Kernel:
-    """Choose a basis, evenly spread over the rows, and find its coordinates."""
-    basis = inner.apply(X[evenly_spread(len(X), MOST_BASIS)]).astype(np.float64)
-    cosines = block_product(basis, np.ascontiguousarray(basis.T))
-    apart = 1.0 - cosines[np.triu_indices(len(basis), 1)]
+    """Choose landmarks, evenly spread over the rows, and find their coordinates."""
+    landmarks = inner.apply(X[evenly_spread(len(X), MOST_LANDMARKS)]).astype(np.float64)
+    cosines = block_product(landmarks, np.ascontiguousarray(landmarks.T))
+    apart = 1.0 - cosines[np.triu_indices(len(landmarks), 1)]
     distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
     values, vectors = eigh(gaussian(cosines, distance))
     some = values > LEAST_EIGENVALUE * values[-1]
-    return Kernel(inner, basis, distance, vectors[:, some] / np.sqrt(values[some]))
+    return Kernel(inner, landmarks, distance, vectors[:, some] / np.sqrt(values[some]))
