@@ -27,7 +27,7 @@ def parts():
 @pytest.fixture(scope="module")
 def model(parts):
     train, unseen, _ = parts
-    return dbdl.DBDLClassifier(**QUICK).fit(*train).fit_refusals(*unseen)
+    return dbdl.DBDLClassifier(views="plain", **QUICK).fit(*train).fit_refusals(*unseen)
 
 
 def test_sets_cover_new_rows_and_most_have_one_class(model, parts):

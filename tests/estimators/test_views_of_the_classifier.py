@@ -19,7 +19,14 @@ import dbdl
 from dbdl import DBDLClassifier, ModelSettings
 from dbdl.coding import Forward
 from dbdl.learn.problem import automatic_chains
-from dbdl.views import AUTOMATIC, VIEWS, View, view_named
+from dbdl.views import (
+    AUTOMATIC,
+    AUTOMATIC_LINEAR,
+    LEAST_ROWS_OF_KERNELS,
+    VIEWS,
+    View,
+    view_named,
+)
 
 NAMES = sorted(
     {*VIEWS, *AUTOMATIC, *(f"unit {name}" for name in VIEWS), *(f"{n} + constant" for n in VIEWS)}
@@ -48,6 +55,11 @@ def fit(views="auto", rows=None, labels=None, **settings):
     return DBDLClassifier(**{**QUICK, "views": views, **settings}).fit(rows, labels)
 
 
+def linear(view):
+    """The view in which a kernel view compares rows, or a linear view itself."""
+    return getattr(view, "inner", view)
+
+
 # ------------------------------------------------------------------------ every view
 
 
@@ -60,7 +72,7 @@ def test_every_view_has_atoms_in_the_space_of_the_rows(name, dtype):
     assert model.atoms_.dtype == dtype and np.isfinite(model.atoms_).all()
     for chain in model.chains_:
         assert chain.view.recipe == view_named(name)
-        assert chain.atoms.shape[1] == 12 + view_named(name).constant
+        assert chain.atoms.shape[1] == chain.view.n_features
         norm = np.linalg.norm(chain.atoms.astype(np.float64), axis=1)
         np.testing.assert_allclose(norm, 1, rtol=16 * np.finfo(dtype).eps)
 
@@ -119,7 +131,7 @@ def test_rows_come_back_from_their_codes(name, dtype):
     )
     back = model.inverse_transform(model.transform(rows.astype(dtype)))
     assert back.dtype == dtype and back.shape == rows.shape
-    recipe, wanted = view_named(name), rows
+    recipe, wanted = linear(view_named(name)), rows
     if recipe.unit or not (recipe.constant or recipe.is_learned):
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         wanted = rows * np.sqrt((length**2).mean()) / length
@@ -220,20 +232,25 @@ def test_a_constant_feature_adds_no_noise(name, dtype, value):
     """Its rounding errors are not taken for a deviation by which rows are divided."""
     X, _ = cones()
     rows = np.hstack([X, np.full((len(X), 1), value)]).astype(dtype)
-    if view_named(name).unit:  # the scaled rows are not constant
+    if linear(view_named(name)).unit:  # the scaled rows are not constant
         rows[:, -1] *= np.linalg.norm(rows[:, :-1], axis=1)
     model = fit(name, rows)
-    assert all(abs(chain.view.scale[-1]) < 100 for chain in model.chains_)
+    views = [getattr(chain.view, "kernel", chain.view) for chain in model.chains_]
+    assert all(abs(linear(view).scale[-1]) < 100 for view in views)
     assert np.isfinite(model.decision_function(rows)).all()
 
 
 # ------------------------------------------------------------------------ ways to ask for views
 
 
-def test_auto_gives_each_chain_the_next_view():
-    n_views = len(AUTOMATIC)
-    model = fit(**{**QUICK, "n_chains": n_views + 1})
-    wanted = [view_named(name) for name in (*AUTOMATIC, AUTOMATIC[0])]
+@pytest.mark.parametrize(("n_copies", "names"), [(1, AUTOMATIC_LINEAR), (2, AUTOMATIC)])
+def test_auto_gives_each_chain_the_next_view(n_copies, names):
+    n_views = len(names)
+    X, Y = cones()
+    copies = np.concatenate([X * 1.01**number for number in range(n_copies)])
+    model = fit("auto", copies, np.tile(Y, n_copies), n_chains=n_views + 1)
+    assert (len(copies) < LEAST_ROWS_OF_KERNELS) == (names == AUTOMATIC_LINEAR)
+    wanted = [view_named(name) for name in (*names, names[0])]
     assert [chain.view.recipe for chain in model.chains_] == wanted
     assert len(set(wanted)) == n_views
 
