@@ -71,7 +71,7 @@ def test_rows_below_a_probability_are_refused_without_measuring(parts):
 
 def test_predictions_stay_as_they_are(model, parts):
     train, _, (X, _) = parts
-    plain = dbdl.DBDLClassifier(**QUICK).fit(*train)
+    plain = dbdl.DBDLClassifier(views="plain", **QUICK).fit(*train)
     assert plain.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
 
 
@@ -114,7 +114,7 @@ def test_rows_that_are_read_in_parts_get_the_same_answers(model, parts, tmp_path
     dask = pytest.importorskip("dask.array")
     _, (X_unseen, y_unseen), (X, _) = parts
     np.save(tmp_path / "rows.npy", X)
-    measured = dbdl.DBDLClassifier(**QUICK).fit(*parts[0])
+    measured = dbdl.DBDLClassifier(views="plain", **QUICK).fit(*parts[0])
     lazy_y = dask.from_array(y_unseen, chunks=90)
     measured.fit_refusals(dask.from_array(X_unseen, chunks=(100, -1)), lazy_y)
     assert measured.refusals_.true_probability.tobytes() == (

@@ -43,7 +43,8 @@ def test_of_equal_fractions_the_class_whose_first_row_comes_first_gets_the_atom(
 
 def test_a_class_without_rows_gets_no_atom():
     data = place((6, 6))
-    data = type(data)(data.X, data.class_of_row, np.array([6, 0, 6]), np.array([0, 0, 6]), 1.0)
+    first_and_last = 2 * data.class_of_row
+    data = type(data)(data.X, first_and_last, np.array([6, 0, 6]), np.array([0, 0, 6]), 1.0)
     np.testing.assert_array_equal(share_by_class(6, data), [3, 0, 3])
 
 
