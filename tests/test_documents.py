@@ -1,4 +1,4 @@
-"""The code in docstrings, README and CONTRIBUTING runs, and the commands that they name exist."""
+"""The code in docstrings and pages runs, and the commands that pages name exist."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import dbdl
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(dbdl.__file__).parent
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+CONVERGENCE = ROOT / "docs" / "convergence.md"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FENCE = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`((?:src/dbdl|tests)/[\w/]+\.py)`")
@@ -102,6 +103,18 @@ def test_the_code_of_the_readme_runs(few_sweeps, cluster, tmp_path, monkeypatch,
     assert len(scores) == 2 and min(scores) > 0.8
     predicted = names["model"].predict(names["dask_array"]).compute()
     assert (predicted == species).mean() > 0.9
+
+
+def test_the_code_of_the_page_on_convergence_runs(few_sweeps, monkeypatch):
+    """With a chain for each of the automatic views, since the page names one of them."""
+    pytest.importorskip("arviz_base")
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.setitem(dbdl.DBDLClassifier.__init__.__kwdefaults__, "n_chains", 7)
+    names = {}
+    with pytest.warns(UserWarning, match="converged"):
+        for _, code in blocks_of(CONVERGENCE):
+            exec(compile(code, str(CONVERGENCE), "exec"), names)
+    assert names["low"].shape == names["model"].selection_probability_.shape
 
 
 def test_the_code_of_contributing_runs(few_sweeps, tmp_path, monkeypatch):

@@ -371,7 +371,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
             Rows in memory, or rows that are read in parts: the result of `dbdl.open_rows`, a large
             memory map, an HDF5 or zarr dataset, or a Dask array or data frame, whose rows stay on
             the workers of the current client if there is one. Rows in memory may have missing
-            values (NaN), which are filled at first and then drawn in every sweep.
+            values (NaN), which are filled first. Chains of linear views draw them in every sweep;
+            other chains keep the filled values.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -424,7 +425,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Missing values (NaN) are filled by what is known from the first batch.
+            Missing values (NaN) are filled by what is known from the first batch; none are drawn.
         y : array-like of shape (n_samples,)
             A batch need not have rows of every class, and any batch may have new classes.
         classes : array-like of shape (n_classes,), default=None

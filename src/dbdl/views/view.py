@@ -1,4 +1,4 @@
-"""Views: linear maps of rows, learned from training rows, after which the noise is white.
+"""Linear views: maps of rows, learned from training rows, after which the noise is white.
 
 The model's noise has the same variance in all directions (eq. 6). Rows of real data vary within
 their classes much more in some directions than in others, and a dictionary of such rows spends its
