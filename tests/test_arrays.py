@@ -63,6 +63,14 @@ def test_only_numbers_are_taken_for_numbers(door, change, words):
 
 
 @doors
+def test_none_is_to_be_written_as_nan(door):
+    rows = numbers().astype(object)
+    rows[3, 2] = None
+    with pytest.raises(ValueError, match=r"\[3, 2\] is None.* as NaN, .*\.astype\(float\)"):
+        door(rows)
+
+
+@doors
 @pytest.mark.parametrize("value", ["3", b"3", 1j, pd.Timestamp(0), [1.0], {}])
 def test_one_object_that_is_no_number_is_named_with_its_place(door, value):
     X = numbers()

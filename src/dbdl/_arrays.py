@@ -176,8 +176,8 @@ def _refuse_other_objects(array: Array, name: str) -> None:
         where = f"{name}[{', '.join(map(str, place))}]" if place else name
         if _is_missing(value):
             raise ValueError(
-                f"{where} is {value!r}: {name} has missing values. Expected numbers. Leave such "
-                "rows out, or fill the gaps first."
+                f"{where} is {value!r}: {name} has missing values. Expected numbers. Write "
+                "missing values as NaN, for example with .astype(float)."
             )
         raise TypeError(
             f"{where} is of the type {type(value).__name__}: {_short(value)}. Values of this "
@@ -269,6 +269,12 @@ def unit_rows(X: Array) -> Array:
     norm = np.linalg.norm(scaled, axis=1, keepdims=True)
     norm[norm == 0] = 1.0
     return np.ascontiguousarray(scaled / norm)
+
+
+def clipped_to(values: Array, dtype: Any) -> Array:
+    """Values as numbers of ``dtype``; those that are too large for it become nearly its largest."""
+    most = 0.99 * float(np.finfo(dtype).max)
+    return np.clip(values, -most, most).astype(dtype)
 
 
 def refuse_huge(X: Array) -> Array:

@@ -16,10 +16,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import numpy as np
 import scipy.linalg  # noqa: F401 - loads the BLAS that compiled code calls, so that it can be held
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+Array = NDArray[Any]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -148,6 +151,12 @@ def run_blocks(
                 for task in tasks:
                     task.cancel()
                 wait(tasks)
+
+
+def map_blocks(work: Callable[[Array], Array], X: Array, size: int, n_threads: int = 1) -> Array:
+    """Apply ``work`` to blocks of ``size`` rows, of which there may be none; stack the results."""
+    blocks = block_slices(len(X), size) or [slice(0, 0)]
+    return np.concatenate(run_blocks(lambda rows: work(X[rows]), blocks, n_threads))
 
 
 def block_slices(n: int, size: int) -> list[slice]:

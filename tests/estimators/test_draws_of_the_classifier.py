@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cones import make_cones
+from sklearn.exceptions import NotFittedError
 
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
 from dbdl.persistence import load, save
@@ -139,6 +140,12 @@ def test_the_number_of_threads_does_not_change_draws(fitted):
     other = DBDLClassifier(n_jobs=2, **QUICK, **ATOMS).fit(*make_cones())
     for one, two in zip(fitted.chains_, other.chains_, strict=True):
         np.testing.assert_array_equal(one.draws.atoms, two.draws.atoms)
+
+
+def test_before_fit_there_are_no_diagnostics():
+    assert not hasattr(DBDLClassifier(), "diagnostics_")
+    with pytest.raises(NotFittedError, match="DBDLClassifier has no diagnostics_ before fit"):
+        _ = DBDLClassifier().diagnostics_
 
 
 def test_diagnostics_are_given_view_by_view():

@@ -9,11 +9,12 @@ from sklearn.utils import get_tags
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, open_rows
 from dbdl.backends.crew import Crew
 from dbdl.coding import Forward
+from dbdl.learn import members
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_members
 from dbdl.learn.problem import LabelSettings, Problem
-from dbdl.missing.filler import has_gaps
+from dbdl.missing.filler import fit_filler, has_gaps
 from dbdl.persistence import load, save
 from dbdl.views import view_named
 
@@ -36,6 +37,26 @@ def test_rows_with_gaps_are_classified(kind):
     X, y = digits()
     model = classifier(classifier=kind).fit(X[:180], y[:180])
     assert model.score(X[180:], y[180:]) > 0.75
+
+
+def test_a_model_of_whole_rows_learns_to_fill_once_and_again_after_a_fit(monkeypatch, tmp_path):
+    X, y = digits()
+    whole, calls = np.nan_to_num(X), []
+    monkeypatch.setattr(members, "fit_filler", lambda rows: calls.append(1) or fit_filler(rows))
+    model = classifier().fit(whole[:180], y[:180])
+    scores = [model.decision_function(X[180:]) for _ in range(3)]
+    assert len(calls) == 1
+    np.testing.assert_array_equal(scores[0], scores[2])
+    copied = load(save(model, tmp_path / "model.skops"))
+    assert "_fill_like_atoms" not in vars(copied)
+    np.testing.assert_array_equal(copied.decision_function(X[180:]), scores[0])
+    model.fit(whole[:120], y[:120])
+    fresh = classifier().fit(whole[:120], y[:120])
+    for one in (model, fresh):
+        one.predict(X[180:])
+    assert len(calls) == 4
+    expected = fresh.decision_function(X[180:])
+    np.testing.assert_array_equal(model.decision_function(X[180:]), expected)
 
 
 @pytest.mark.bits

@@ -218,7 +218,7 @@ def test_a_fitted_estimator_gives_its_atoms(wrap):
 
 def test_copies_of_an_estimator_forget_and_arrays_stay():
     first = BetaProcessDictionary(n_initial_atoms=12, n_sweeps=3, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="not fitted yet"):
+    with pytest.raises(ValueError, match=r"initial_atoms is not fitted: .* Pass its atoms_"):
         clone(make(initial_atoms=first)).fit(X, Y)
     for kept in (FrozenEstimator(first), first.atoms_):
         clone(make(initial_atoms=kept)).fit(X, Y)
@@ -243,7 +243,7 @@ def test_the_first_batch_starts_from_given_atoms():
         ({"initial_atoms": np.vstack([X[:3], 0 * X[:1]])}, "row 3 of initial_atoms is zero"),
         ({"initial_atoms": X[:9], "n_initial_atoms": 8}, "n_initial_atoms=8"),
         ({"initial_atoms": X[:9], "n_initial_atoms": "auto"}, "n_initial_atoms='auto'"),
-        ({"initial_atoms": BetaProcessDictionary()}, "not fitted yet"),
+        ({"initial_atoms": BetaProcessDictionary()}, "initial_atoms is not fitted"),
         ({"initial_atoms": PCA(2).fit(X)}, "PCA.* has no atoms_"),
         ({"initial_atoms": "rows"}, "initial_atoms"),
     ],

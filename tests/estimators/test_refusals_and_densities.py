@@ -1,5 +1,7 @@
 """Refusals, prediction sets and densities of the estimators."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -100,6 +102,18 @@ def test_what_was_measured_is_saved_with_the_model(model, parts, tmp_path):
     assert again.score_samples(X).tobytes() == model.score_samples(X).tobytes()
 
 
+def test_rows_are_coded_once_and_judged_by_their_predictions(model, parts, monkeypatch):
+    (X, y), calls = parts[1], []
+    transform = dbdl.DBDLClassifier.transform
+    monkeypatch.setattr(
+        dbdl.DBDLClassifier, "transform", lambda self, X: calls.append(1) or transform(self, X)
+    )
+    found = copy(model).fit_refusals(X, y).refusals_
+    assert len(calls) == 1
+    assert_array_equal(found.correct, model.predict(X) == y)
+    assert_array_equal(found.top_probability, model.predict_proba(X).max(axis=1))
+
+
 def test_rivals_refuse_too(parts):
     train, unseen, (X, y) = parts
     make = dbdl.methods()["CRC"].make
@@ -131,11 +145,15 @@ def test_rows_that_are_read_in_parts_get_the_same_answers(model, parts, tmp_path
     [
         (lambda m, X: m.refuse(X), "max_error=None and min_probability=None. Expected one"),
         (lambda m, X: m.refuse(X, max_error=0.1, min_probability=0.5), "Expected one of them"),
-        (lambda m, X: m.refuse(X, max_error=1.0), "max_error=1.0. Expected a number between 0"),
+        (lambda m, X: m.refuse(X, max_error=1.0), "max_error=1.0. Expected a number above 0 and"),
         (lambda m, X: m.refuse(X, max_error=True), "max_error=True"),
         (lambda m, X: m.refuse(X, max_error=0.1, confidence=np.nan), "confidence=nan"),
+        (lambda m, X: m.refuse(X, min_probability=0.5, confidence=0.9), "Leave confidence out"),
         (lambda m, X: m.refuse(X, min_probability="high"), "min_probability='high'"),
-        (lambda m, X: m.predict_set(X, coverage=90), "coverage=90. Expected a number between"),
+        (
+            lambda m, X: m.predict_set(X, coverage=90),
+            "coverage=90. Expected a number above 0",
+        ),
         (lambda m, X: m.fit_refusals(X, ["digit 3"] * (len(X) - 1) + ["digit 11"]), "digit 11"),
         (lambda m, X: m.fit_refusals(X, np.arange(len(X)) % 10), "y has labels that are not"),
         (lambda m, X: m.fit_refusals(X, ["digit 3"]), "inconsistent numbers of samples"),

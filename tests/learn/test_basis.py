@@ -67,6 +67,7 @@ def test_turned_rows_have_the_same_bits_alone_and_in_a_batch(rows, dtype):
     basis = SmoothBasis.of(view, ChainSettings(atom_prior=PRIOR), 2.0)
     together = basis.apply(rows.X, n_threads=3)
     assert together.dtype == dtype
+    assert basis.apply(rows.X[:0]).shape == (0, 7) and basis.apply(rows.X[:0]).dtype == dtype
     for i in (0, 17, 39):
         np.testing.assert_array_equal(basis.apply(rows.X[i : i + 1])[0], together[i])
     atol = 1e-5 if dtype == np.float32 else 1e-12

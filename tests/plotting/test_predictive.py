@@ -65,6 +65,17 @@ def test_a_dictionary_needs_no_classes(rows):
     assert len(PredictiveCheckDisplay.from_estimator(model, rows[2]).statistics) == 2
 
 
+def test_gaps_are_filled_first(rows):
+    X, y, X_new, y_new = rows
+    gappy = X_new.copy()
+    gappy[::3, 20:30] = np.nan
+    model = fitted(X, y)
+    found = PredictiveCheckDisplay.from_estimator(model, gappy, y_new).statistics[0].observed
+    expected = PredictiveCheckDisplay.from_estimator(model, X_new, y_new).statistics[0].observed
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found[:, 1::3], expected[:, 1::3])
+
+
 def test_missing_draws_and_wrong_classes_are_refused(rows):
     X, y, X_new, y_new = rows
     with pytest.raises(ValueError, match="n_draws=20"):

@@ -117,6 +117,18 @@ def test_long_chains_that_agree_have_converged():
     assert found.has_converged and found.worst_r_hat < 1.01 and found.least_effective > 400
 
 
+@pytest.mark.parametrize(
+    "other", [np.arange(8.0), np.zeros(1), np.full(2000, np.nan)], ids=["few", "one", "nan"]
+)
+def test_a_view_that_cannot_be_judged_has_not_converged(other):
+    chains, views = [trace(chain) for chain in autoregressive(0, (4, 2000))], ["a"] * 4
+    found = diagnose([*chains, trace(other)], [*views, "b"])
+    assert not found.has_converged and np.isnan(found.worst_r_hat)
+    assert "nan" not in repr(found)
+    constant = diagnose([*chains, trace(np.ones(2000))], [*views, "b"])
+    assert constant.has_converged
+
+
 def test_the_table_names_every_quantity_and_says_what_a_single_chain_means():
     text = repr(diagnose([trace(range(20))], ["plain"]))
     assert all(name in text for name in (*SweepRecord._fields, "R-hat", "bulk", "tail", "plain"))

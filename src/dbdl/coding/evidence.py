@@ -7,7 +7,8 @@ integrated out,
     log p(x, z | c) = log Normal(x; 0, atoms_z' diag(1 / precision_z) atoms_z + I / noise precision)
                       + sum of log pi_ck over used and of log(1 - pi_ck) over unused atoms.
 
-The usage of the row's own code explains it well, so its term is a useful lower bound.
+The usage of the row's own code explains it well, so its term is a useful lower bound of
+log p(x | c). With the best class c it is a lower bound of the log density given the best class.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -41,7 +42,7 @@ from dbdl.learn.checkpoints import Identity
 from dbdl.learn.choice import Candidates, Choice, choose
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
-from dbdl.learn.members import LearnedMember, Member, fill_like, publish_members
+from dbdl.learn.members import LearnedMember, Member, filler_of_atoms, publish_members
 from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
 from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
@@ -71,6 +72,11 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
+
+ATOMS_FORGOTTEN = (
+    "initial_atoms is not fitted: clone and grid searches forget what an estimator learned. Pass "
+    "its atoms_."
+)
 
 
 class DictionaryEstimator(
@@ -175,7 +181,12 @@ class DictionaryEstimator(
         """Rows without gaps."""
         if not has_gaps(X):
             return X
-        return self.filler_.fill(X) if "filler_" in vars(self) else fill_like(self.chains_, X)
+        return self.filler_.fill(X) if "filler_" in vars(self) else self._fill_like_atoms(X)
+
+    @cached_property
+    def _fill_like_atoms(self) -> Callable[[Floats], Floats]:
+        """Filler of a model whose training rows had no gaps; not saved, and learned once."""
+        return filler_of_atoms(self.chains_)
 
     def _note(self, lazy: LazyRows) -> LazyRows:
         """Record the features of rows that are read in parts."""
@@ -247,7 +258,7 @@ class DictionaryEstimator(
         if given is None:
             return None
         if hasattr(given, "fit"):
-            check_is_fitted(given)
+            check_is_fitted(given, msg=ATOMS_FORGOTTEN)
             if not hasattr(given, "atoms_"):
                 raise ValueError(
                     f"initial_atoms={given!r} has no atoms_. Expected an array, or an estimator of "
@@ -395,9 +406,10 @@ class DictionaryEstimator(
         return journal
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_fill_like_atoms", None)
         if isinstance(state.get("checkpoint"), os.PathLike):  # files of models contain strings
-            state = {**state, "checkpoint": os.fspath(state["checkpoint"])}
+            state["checkpoint"] = os.fspath(state["checkpoint"])
         return state
 
     def _earlier_batches(self) -> OnlineState:
@@ -447,6 +459,7 @@ class DictionaryEstimator(
     def _stack(self, chains: list[Member]) -> None:
         """Set the arrays of all chains, stacked along the atom axis."""
         self.chains_ = chains
+        self.__dict__.pop("_fill_like_atoms", None)
         self.n_atoms_ = sum(len(chain.atoms) for chain in chains)
         self._n_features_out = self.n_atoms_
 
@@ -490,10 +503,10 @@ class DictionaryEstimator(
 
         The exact density sums over every usage of the atoms and has no closed form. This is its
         term for the usage in the row's own code and the most probable class, with the strengths
-        integrated out: a lower bound, given the published atoms. With several chains it is the
-        mean over them. Each chain computes the density in the space of its view, where rows have
-        unit norm, so values of different models cannot be compared, and the size of a row counts
-        only in views with a constant coordinate.
+        integrated out: a lower bound of the log density given the best class and the published
+        atoms. With several chains it is the mean over them. Each chain computes the density in the
+        space of its view, where rows have unit norm, so values of different models cannot be
+        compared, and the size of a row counts only in views with a constant coordinate.
 
         Parameters
         ----------

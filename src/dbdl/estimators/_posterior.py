@@ -33,6 +33,7 @@ class PosteriorMixin:
         They are computed view by view, from the second half of the sweeps. Chains of one view
         leave out different rows, so their posteriors differ a little.
         """
+        check_is_fitted(self, msg="This %(name)s has no diagnostics_ before fit. Call fit first.")
         views = [chain.view.name for chain in self.chains_]
         return diagnose([chain.trace for chain in self.chains_], views)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, Self
 
@@ -21,8 +22,10 @@ class RefusalMixin:
 
     classes_: NDArray[Any]
     refusals_: UnseenRows
-    predict: Any
     predict_proba: Any
+    _scores: Callable[[Any], Any]
+    _decided: Callable[[NDArray[Any]], NDArray[np.int64]]
+    _probabilities: Callable[[NDArray[Any]], NDArray[np.float64]]
 
     @whole_or_not_at_all
     def fit_refusals(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -43,7 +46,8 @@ class RefusalMixin:
         -------
         self : estimator
         """
-        probability, predicted = np.asarray(self.predict_proba(X)), np.asarray(self.predict(X))
+        scores = np.asarray(self._scores(X))
+        probability, decided = self._probabilities(scores), self._decided(scores)
         labels = column_or_1d(as_labels(np.asarray(y) if is_dask(y) else y))
         check_consistent_length(probability, labels)
         index = {label: c for c, label in enumerate(self.classes_.tolist())}
@@ -57,7 +61,7 @@ class RefusalMixin:
         self.refusals_ = UnseenRows(
             probability[np.arange(len(labels)), class_of_row],
             probability.max(axis=1),
-            predicted == self.classes_[class_of_row],
+            decided == class_of_row,
         )
         return self
 
@@ -67,7 +71,7 @@ class RefusalMixin:
         *,
         max_error: float | None = None,
         min_probability: float | None = None,
-        confidence: float = 0.95,
+        confidence: float | None = None,
     ) -> NDArray[np.bool_]:
         """Say which rows should get no answer, because `predict` is too often wrong on such rows.
 
@@ -84,8 +88,8 @@ class RefusalMixin:
         min_probability : float, default=None
             Refuse rows whose most probable class is less probable than this. Promises nothing, and
             needs no `fit_refusals`.
-        confidence : float, default=0.95
-            Probability with which ``max_error`` holds.
+        confidence : float, default=None
+            Probability with which ``max_error`` holds; None means 0.95.
 
         Returns
         -------
@@ -97,9 +101,15 @@ class RefusalMixin:
                 "them. Leave the other out."
             )
         if max_error is None:
+            if confidence is not None:
+                raise ValueError(
+                    f"confidence={confidence} with min_probability, which promises nothing. Leave "
+                    "confidence out, or use max_error."
+                )
             least = _share(min_probability, "min_probability")
             return self.predict_proba(X).max(axis=1) < least
-        max_error, confidence = _share(max_error, "max_error"), _share(confidence, "confidence")
+        max_error = _share(max_error, "max_error")
+        confidence = _share(0.95 if confidence is None else confidence, "confidence")
         threshold = self._measured().threshold_of_acceptance(max_error, confidence)
         return self.predict_proba(X).max(axis=1) <= threshold
 
@@ -134,8 +144,8 @@ class RefusalMixin:
 
 
 def _share(value: Any, name: str) -> float:
-    """Return a number between 0 and 1."""
+    """Return a number above 0 and below 1."""
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if not 0 < number < 1:
-        raise ValueError(f"{name}={value!r}. Expected a number between 0 and 1, such as 0.9.")
+        raise ValueError(f"{name}={value!r}. Expected a number above 0 and below 1, such as 0.9.")
     return number

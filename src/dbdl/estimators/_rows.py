@@ -151,11 +151,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         -------
         y : ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        scores = self.decision_function(X)
-        # After partial_fit there may be only one class so far.
-        binary = scores.ndim == 1 and len(self.classes_) == 2
-        index = (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
+        index = self._decided(self._scores(X))
         return self.classes_[index]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -186,8 +182,23 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
+        return self._probabilities(self._scores(X))
+
+    @by_blocks
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the scores of `decision_function`."""
         check_is_fitted(self)
-        scores = self.decision_function(X)
+        scores: NDArray[np.float64] = self.decision_function(X)
+        return scores
+
+    def _decided(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the index of the class with the highest score for each row."""
+        # After partial_fit there may be only one class so far.
+        binary = scores.ndim == 1 and len(self.classes_) == 2
+        return (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
+
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the class probabilities of rows with these scores."""
         if len(self.classes_) == 1:
             return np.ones((len(scores), 1))
         if scores.ndim == 1:

@@ -86,7 +86,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
     n_chains : int, default=None
         Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
         but at least 5, and three times as many for up to 600 rows.
-    views : str, View, transformer or list of these, default="auto"
+    views : str, View, KernelView, transformer or list of these, default="auto"
         The maps through which chains see the rows, in turn. "auto" means the seven views of
         `dbdl.views.AUTOMATIC`, those of `dbdl.views.AUTOMATIC_LINEAR` for fewer than 100 rows, or
         those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per
@@ -95,7 +95,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
         "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
         "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
         constant coordinate keeps the size of a row). "kernel of " before all of it compares rows,
-        in that view, with up to 600 training rows by a Gaussian kernel. A transformer of
+        in that view, with up to 600 training rows by a Gaussian kernel. Views that
+        have no name are objects of `dbdl.views.View` and `dbdl.views.KernelView`. A transformer of
         scikit-learn is fitted for each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, eigh
 
-from dbdl._arrays import unit_rows
+from dbdl._arrays import clipped_to, unit_rows
 from dbdl._products import block_product, row_products
-from dbdl._threads import block_slices, run_blocks
+from dbdl._threads import map_blocks
 from dbdl.learn.chain import ChainSettings
 from dbdl.model.state import Floats
 from dbdl.views import Fitted, FittedView, LabelledRows, Recipe, View
@@ -75,11 +75,9 @@ class SmoothBasis:
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) in the basis; a row has the same bits in any batch."""
         turn = self.turn if X.dtype == np.float64 else self._narrow_turn
-
-        def apply(rows: slice) -> Floats:
-            return row_products(self.view.apply(X[rows]), turn)
-
-        return np.concatenate(run_blocks(apply, block_slices(len(X), MAPPED_ROWS), n_threads))
+        return map_blocks(
+            lambda rows: row_products(self.view.apply(rows), turn), X, MAPPED_ROWS, n_threads
+        )
 
     @cached_property
     def _narrow_turn(self) -> Floats:
@@ -112,10 +110,9 @@ def settings_in(basis: Basis, settings: ChainSettings, rows: LabelledRows) -> Ch
     if settings.initial_atoms is None:
         return settings
     exponent, dtype = largest_exponent(rows), rows.X.dtype
-    most = 0.99 * float(np.finfo(dtype).max)
     atoms = unit_rows(settings.initial_atoms) * mean_length(rows, exponent)
     with np.errstate(over="ignore"):
-        atoms = np.clip(np.ldexp(atoms, exponent), -most, most).astype(dtype)
+        atoms = clipped_to(np.ldexp(atoms, exponent), dtype)
     return replace(settings, initial_atoms=basis.apply(atoms))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -120,8 +120,8 @@ class Member(LabelledAtoms):
         return self.view.restore_atoms(self.atoms)
 
 
-def fill_like(members: Sequence[Member], X: Floats) -> Floats:
-    """Fill the gaps of rows by the Gaussians of the atoms, which stand for the training rows.
+def filler_of_atoms(members: Sequence[Member]) -> Callable[[Floats], Floats]:
+    """Return a map that fills gaps by the Gaussians of atoms, which stand for the training rows.
 
     An atom belongs to the class that uses it most. Only atoms of linear views that know the size of
     a row are taken. If there are none, rows are filled in proportion to their size.
@@ -137,7 +137,7 @@ def fill_like(members: Sequence[Member], X: Floats) -> Floats:
         classes.append(m.selection_probability[:, some].argmax(axis=0))
     n_classes = len(members[0].selection_probability)
     filler = fit_filler(LabelledRows(np.concatenate(rows), np.concatenate(classes), n_classes))
-    return filler.fill(X) if sized else filler.fill_any_size(X)
+    return filler.fill if sized else filler.fill_any_size
 
 
 def faults_of_view(view: Fitted, atoms: Floats) -> Iterator[str]:

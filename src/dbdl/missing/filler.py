@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor
 from scipy.linalg.lapack import dpotrf, dpotrs  # called for every row: without checks
 
-from dbdl._arrays import times_powers
+from dbdl._arrays import clipped_to, times_powers
 from dbdl._products import block_product, row_products
 from dbdl._threads import block_slices, held_blas
 from dbdl.model.record import Record
@@ -143,9 +143,8 @@ class Filler(Record):
             weights = map(self._probabilities, square)
             change = np.array([own @ part for own, part in zip(weights, change, strict=True)])
         z -= change.reshape(z.shape)
-        most = 0.99 * float(np.finfo(X.dtype).max)
-        values = np.clip(times_powers(z * self.scale + self.mean, powers), -most, most)
-        return np.where(missing, values.astype(X.dtype), X)
+        values = clipped_to(times_powers(z * self.scale + self.mean, powers), X.dtype)
+        return np.where(missing, values, X)
 
     @cached_property
     def _pulls(self) -> Doubles:

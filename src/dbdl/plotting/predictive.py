@@ -76,7 +76,7 @@ class PredictiveCheckDisplay:
             ``model=ModelSettings(keep_atom_draws=True)``.
         X : array-like of shape (n_samples, n_features)
             The first 200 rows are used. Training rows are mostly atoms themselves, so they say
-            little.
+            little. Missing values (NaN) are filled first.
         y : array-like of shape (n_samples,), optional
             Classes of the rows, for a DBDLClassifier.
         random_state : int, default=0
@@ -84,7 +84,7 @@ class PredictiveCheckDisplay:
         check_estimator(estimator, classes=False)
         check_scalar(random_state, "random_state", Integral, min_val=0)
         estimator._kept_draws(with_atoms=True)
-        rows = estimator._rows(X, reset=False)[:MOST_ROWS]
+        rows = estimator._filled(estimator._rows(X, reset=False)[:MOST_ROWS])
         classes = _classes(estimator, y, len(rows))
         chain = estimator.chains_[0]
         seen, draws = chain.view.apply(rows), chain.draws

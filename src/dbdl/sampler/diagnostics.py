@@ -161,6 +161,11 @@ class Diagnostic(NamedTuple):
     bulk: float
     tail: float
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the quantity has one value in all sweeps, which are enough to tell."""
+        return self.standard_error == 0 and self.n_sweeps >= 2 * LEAST_DRAWS
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -175,23 +180,26 @@ class Diagnostics:
 
     @property
     def worst_r_hat(self) -> float:
-        """The largest R-hat, but for the number of atoms; NaN if there is none."""
-        return max((one.r_hat for one in self._drawn), default=np.nan)
+        """The largest R-hat, but for the number of atoms; NaN if one of them cannot be told."""
+        return float(np.max([one.r_hat for one in self._drawn] or np.nan))
 
     @property
     def least_effective(self) -> float:
-        """The smallest effective sample size, of the bulk or the tails; NaN if there is none."""
-        return min((min(one.bulk, one.tail) for one in self._drawn), default=np.nan)
+        """The smallest effective sample size, of bulk or tails; NaN if one cannot be told."""
+        return float(np.min([(one.bulk, one.tail) for one in self._drawn] or np.nan))
 
     @property
     def _drawn(self) -> list[Diagnostic]:
         # the number of atoms is not drawn: atoms are dropped, and chains start with different ones
         drawn = (one for one in self.lines if one.quantity != "n_atoms")
-        return [one for one in drawn if not np.isnan(one.r_hat)]
+        return [one for one in drawn if not one.is_constant]
 
     @property
     def has_converged(self) -> bool:
-        """Whether chains of one view agree and are long enough, by the limits of Vehtari et al."""
+        """Whether chains of one view agree and are long enough, by the limits of Vehtari et al.
+
+        They have not if some quantity has too few sweeps, or values that are not finite.
+        """
         agree = self.worst_r_hat < LARGEST_R_HAT
         return bool(agree and self.least_effective > LEAST_EFFECTIVE)
 
@@ -213,11 +221,13 @@ class Diagnostics:
 
 
 def _texts(one: Diagnostic) -> tuple[str, ...]:
-    judged = ((one.r_hat, ".2f"), (one.bulk, ".0f"), (one.tail, ".0f"))
+    numbers = (
+        (one.mean, ".4g"), (one.standard_error, ".2g"),
+        (one.r_hat, ".2f"), (one.bulk, ".0f"), (one.tail, ".0f"),
+    )  # fmt: skip
     return (
         one.view, one.quantity, str(one.n_chains), str(one.n_sweeps),
-        f"{one.mean:.4g}", f"{one.standard_error:.2g}",
-        *("–" if np.isnan(number) else format(number, form) for number, form in judged),
+        *("–" if np.isnan(number) else format(number, form) for number, form in numbers),
     )  # fmt: skip
 
 

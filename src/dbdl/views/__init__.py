@@ -123,8 +123,8 @@ def _make_view(part: Any, normalize: bool) -> Recipe:
         part = view_named(part)
     if not isinstance(part, View | KernelView):
         raise ValueError(
-            f"views has {part!r}. Expected 'auto', names of views, objects of dbdl.views.View, or "
-            "transformers of scikit-learn."
+            f"views has {part!r}. Expected 'auto', names of views, objects of dbdl.views.View or "
+            "dbdl.views.KernelView, or transformers of scikit-learn."
         )
     check(type(part), part, "view")
     if normalize:

@@ -8,8 +8,8 @@ between them, the kernel is
 
 and the row's coordinates are those whose inner products are this kernel, exactly for landmarks and
 nearly for others (the approximation of Nyström). The coordinates are then mapped like any rows, by
-default half-whitened with a constant. In the end the model is the paper's; such a view is our
-addition.
+default half-whitened with a constant. In these coordinates the model is the paper's; such a view is
+our addition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dbdl._products import block_product, row_products
-from dbdl._threads import block_slices, run_blocks
+from dbdl._threads import map_blocks
 from dbdl.model.record import Record
 from dbdl.model.trust import Apart, Positive, doubles
 from dbdl.views.sums import LabelledRows, evenly_spread
@@ -108,14 +108,12 @@ class Kernel(Record):
 
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Coordinates (n_samples, n_coordinates) of rows; a row has the same bits in any batch."""
-        blocks = block_slices(len(X), MAPPED_ROWS)
-        if not blocks:
-            return np.empty((0, self.n_features), X.dtype)
-        return np.concatenate(run_blocks(lambda rows: self._map(X[rows]), blocks, n_threads))
+        return map_blocks(self._map, X, MAPPED_ROWS, n_threads)
 
     def _map(self, X: Floats) -> Floats:
         rows = self.inner.apply(X).astype(np.float64)  # narrow numbers lose small eigenvalues
-        values = gaussian(row_products(rows, np.ascontiguousarray(self.landmarks)), self.distance)
+        cosines = row_products(rows, np.ascontiguousarray(self.landmarks))
+        values = kernel_of_cosines(cosines, self.distance)
         return row_products(values, self._coordinates).astype(X.dtype)
 
     @cached_property
@@ -169,7 +167,7 @@ class FittedKernelView(Record):
         return self.kernel.inner.restore(inner)
 
 
-def gaussian(cosines: Doubles, distance: float) -> Doubles:
+def kernel_of_cosines(cosines: Doubles, distance: float) -> Doubles:
     """Kernel of rows with these cosines, which rounding may have made larger than 1."""
     values: Doubles = np.minimum(cosines - 1.0, 0.0) / distance
     for row in values:  # alone: the exponential may round differently in an array of another length
@@ -183,6 +181,6 @@ def fit_kernel(inner: FittedView, X: Any) -> Kernel:
     cosines = block_product(landmarks, np.ascontiguousarray(landmarks.T))
     apart = 1.0 - cosines[np.triu_indices(len(landmarks), 1)]
     distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
-    values, vectors = eigh(gaussian(cosines, distance))
+    values, vectors = eigh(kernel_of_cosines(cosines, distance))
     some = values > LEAST_EIGENVALUE * values[-1]
     return Kernel(inner, landmarks, distance, vectors[:, some] / np.sqrt(values[some]))

@@ -22,9 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from dbdl._arrays import SAFE_EXPONENT, exponents, refuse_huge, times_powers, unit_rows
+from dbdl._arrays import (
+    SAFE_EXPONENT,
+    clipped_to,
+    exponents,
+    refuse_huge,
+    times_powers,
+    unit_rows,
+)
 from dbdl._products import block_product, row_products
-from dbdl._threads import block_slices, run_blocks
+from dbdl._threads import map_blocks
 from dbdl.model.record import Record
 from dbdl.model.trust import TINY, Number, Positive, doubles
 from dbdl.views.sums import (
@@ -219,10 +226,7 @@ class FittedView(Record):
 
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) in the view; a row has the same bits in any batch."""
-        blocks = block_slices(len(X), MAPPED_ROWS)
-        if not blocks:
-            return np.empty((0, self.n_features), X.dtype)
-        return np.concatenate(run_blocks(lambda rows: self._finish(X[rows]), blocks, n_threads))
+        return map_blocks(self._finish, X, MAPPED_ROWS, n_threads)
 
     def _finish(self, X: Floats) -> Floats:
         if not self.recipe.normalize:
@@ -317,9 +321,8 @@ class FittedView(Record):
         return mapped / self.scale
 
     def _unshift(self, back: Doubles, dtype: Any) -> Floats:
-        most = 0.99 * float(np.finfo(dtype).max)  # approximations of such rows may be larger
         back = times_powers(back * self.length, np.full(len(back), self.exponent))
-        return np.clip(back, -most, most).astype(dtype)
+        return clipped_to(back, dtype)  # approximations of large rows may be larger
 
     @cached_property
     def _factor(self) -> Any:
