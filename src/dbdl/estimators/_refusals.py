@@ -46,6 +46,7 @@ class RefusalMixin:
         -------
         self : estimator
         """
+        _ = self.predict_proba  # a classifier without probabilities says so
         scores = np.asarray(self._scores(X))
         probability, decided = self._probabilities(scores), self._decided(scores)
         labels = column_or_1d(as_labels(np.asarray(y) if is_dask(y) else y))
