@@ -198,6 +198,9 @@ def check_dictionary(model, X, learned=True):
         expect(np.isfinite(model.trace_.log_joint).all(), "log joint density is not finite")
     codes = model.transform(X)
     row = exact(X)
+    if chains and np.isnan(row).any():  # codes are those of the filled rows
+        X = model._filled(model._rows(X, reset=False))
+        row = exact(X)
     start = 0
     for part in chains or [None]:
         atoms = model.atoms_ if part is None else part.atoms
