@@ -12,13 +12,13 @@ import warnings
 import numpy as np
 import pytest
 from chain_problem import BLOCK_ROWS, assert_same_bits, everything, rows_and_classes
+from same_records import assert_same_record
 
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.backends import NumbaBackend, make_engine
 from dbdl.backends.sharded import ShardedBackend, cut
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
-from dbdl.model.record import Record
 from dbdl.rows import lazy_rows, open_rows
 from dbdl.views import AUTOMATIC, LabelledRows, view_named
 
@@ -202,16 +202,6 @@ def test_whole_blocks_stay_where_they_are_and_other_chunks_become_whole_with_a_w
     model = DBDLClassifier(**FIT_ALL).fit(da.from_array(X, chunks=chunks), y)
     assert_same_model(model, DBDLClassifier(**FIT_ALL).fit(X, y))
     assert ("multiples of 8192 rows" in caplog.text) == (chunks[0] != 8192)
-
-
-def assert_same_record(found, expected):
-    """Compare two records, such as views, and the records inside them."""
-    for name, part in expected.__getstate__().items():
-        own = getattr(found, name)
-        if isinstance(part, Record):
-            assert_same_record(own, part)
-        else:
-            np.testing.assert_array_equal(own, part, err_msg=name)
 
 
 @pytest.mark.parametrize("name", AUTOMATIC)

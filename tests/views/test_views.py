@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from same_records import assert_same_record
 from slow_view import SlowView
 
 from dbdl import DBDLClassifier, ModelSettings, open_rows
@@ -20,14 +21,12 @@ from dbdl.views import (
     AUTOMATIC,
     AUTOMATIC_FOR_FEW_ATOMS,
     VIEWS,
-    FittedView,
     LabelledRows,
     View,
     make_views,
     view_named,
 )
 from dbdl.views import view as view_module
-from dbdl.views.kernel import Kernel
 from dbdl.views.sums import Conversion, all_residuals, class_means, residual_products
 from dbdl.views.whitening import spectrum_of_products, spectrum_of_rows
 
@@ -53,16 +52,6 @@ def make_rows(n_rows=90, n_features=6, n_classes=3, dtype=np.float64, seed=0):
 
 def fit(name, rows):
     return view_named(name).fit(rows)
-
-
-def assert_same_view(found, expected):
-    assert type(found) is type(expected)
-    for name, part in expected.__getstate__().items():
-        own = getattr(found, name)
-        if isinstance(part, FittedView | Kernel):
-            assert_same_view(own, part)
-        else:
-            np.testing.assert_array_equal(own, part, err_msg=name)
 
 
 # --------------------------------------------------------------------------------- by the book
@@ -164,7 +153,7 @@ def test_with_very_many_features_a_whitened_view_only_divides_by_standard_deviat
 def test_names_of_classes_do_not_matter():
     rows = make_rows()
     other = rows._replace(class_of_row=2 - rows.class_of_row)
-    assert_same_view(fit("scaled and whitened", other), fit("scaled and whitened", rows))
+    assert_same_record(fit("scaled and whitened", other), fit("scaled and whitened", rows))
 
 
 # ----------------------------------------------------------------------------------- same bits
@@ -188,7 +177,7 @@ def test_a_row_alone_has_the_bits_that_it_has_in_a_batch(name, dtype):
 def test_the_number_of_threads_changes_no_bit(name):
     rows = make_rows(20_000, 4, dtype=np.float32)
     one, three = (fit(name, rows._replace(n_threads=n)) for n in (1, 3))
-    assert_same_view(three, one)
+    assert_same_record(three, one)
     assert one.apply(rows.X, 3).tobytes() == one.apply(rows.X).tobytes()
 
 
@@ -204,7 +193,7 @@ def test_rows_that_are_read_in_parts_give_the_bits_of_rows_in_memory(tmp_path, n
     class_of_row = rows.class_of_row[some]
     expected = fit(name, LabelledRows(rows.X[some], class_of_row, 3))
     found = fit(name, LabelledRows(lazy.only(some), class_of_row, 3))
-    assert_same_view(found, expected)
+    assert_same_record(found, expected)
     assert lazy.through(found)[:25].tobytes() == expected.apply(rows.X[:25]).tobytes()
 
 
@@ -429,8 +418,8 @@ def test_a_member_has_not_seen_the_rows_that_it_leaves_out():
         for rows in (X, changed)
     )
     learn = share.fold.learn
-    assert_same_view(first.view, view.fit(LabelledRows(X[learn], y[learn], 3)))
-    assert_same_view(second.view, first.view)
+    assert_same_record(first.view, view.fit(LabelledRows(X[learn], y[learn], 3)))
+    assert_same_record(second.view, first.view)
     np.testing.assert_array_equal(second.atoms.atoms, first.atoms.atoms)
     np.testing.assert_array_equal(second.label_atoms[0], first.label_atoms[0])
     assert (second.scores[0] != first.scores[0]).any()
