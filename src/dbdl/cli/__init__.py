@@ -1,9 +1,46 @@
 """The command ``dbdl``: parse, call the package once, print.
 
-`commands` declares the commands, `inputs` reads data and names, `outputs` checks files before hours
-are spent on them, `terminal` prints, and `errors` turns mistakes into messages and exit codes.
+The commands are functions in `learning`, `comparing`, `pages` and `listing`; the table `COMMANDS`
+names them. `options` has the options that they share, `inputs` reads data and names, `outputs`
+checks files before hours are spent on them, `terminal` prints, and `errors` turns mistakes into
+messages and exit codes.
 """
 
-from dbdl.cli.commands import app, main
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["app", "main"]
+import typer
+
+from dbdl.cli import comparing, errors, learning, listing, pages, terminal
+
+__all__ = ["COMMANDS", "app", "main"]
+
+#: The commands, in the order in which the help lists them.
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "fit": learning.fit,
+    "predict": learning.predict,
+    "compare": comparing.compare,
+    "reproduce": comparing.reproduce,
+    "report": pages.report,
+    "figures": pages.figures,
+    "data": listing.list_data,
+    "methods": listing.list_methods,
+}
+
+app = typer.Typer(
+    name="dbdl",
+    cls=errors.Commands,
+    help="Discriminative Bayesian dictionary learning, and the methods it is compared with.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+
+
+def main() -> None:
+    """Run the command; see `dbdl.cli.errors` for exit codes."""
+    terminal.show_warnings_as_notes()
+    errors.raise_swallowed_interrupts()
+    app()

@@ -1,0 +1,28 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    str, typer.Argument(help="A data set by name (see: dbdl data), a file, or a folder of images.")
+]
+Label = Annotated[
+    str | None, typer.Option(help="Labels: by default the last column, or the array y.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--methods", "--only", "-m", help="Methods by name: repeat, or use commas."),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Fixed settings: no method searches, nor does DBDL.")
+]
+Workers = Annotated[int, typer.Option(min=1, help="Methods to run at the same time.")]
+Results = Annotated[Path | None, typer.Option(help="File of finished cells, to resume from.")]
+Plot = Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")]
+Page = Annotated[Path | None, typer.Option("--report", help="A page of the results, .html.")]

@@ -1,0 +1,119 @@
+"""Pages and pictures to look at: ``report`` and ``figures``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dbdl.cli import inputs, outputs, terminal
+from dbdl.cli.errors import UserError, user_mistakes
+from dbdl.cli.options import Label, Seed
+from dbdl.cli.outputs import PAGES, PICTURES
+from dbdl.cli.terminal import say
+from dbdl.datasets import Dataset, sources
+from dbdl.experiments.measure import Part
+from dbdl.experiments.protocol import Protocol
+from dbdl.experiments.rows import LabelledRows, labelled_rows
+from dbdl.experiments.run import Record, latest, read_records
+from dbdl.experiments.spec import Entry, Table, load_table, table_names, with_search_note
+from dbdl.experiments.summary import summarise
+from dbdl.persistence import load as load_model
+
+
+def report(
+    source: Annotated[Path, typer.Argument(help="A model that dbdl fit wrote, or results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page, .html.")],
+    data: Annotated[str | None, typer.Option(help="Labelled rows to test a model on.")] = None,
+    label: Label = None,
+    table: Annotated[
+        str | None, typer.Option(help="Name of the table that the results belong to.")
+    ] = None,
+) -> None:
+    """Write a page to look at: of a model and test rows, or of the results of a table."""
+    outputs.check_outputs([source, data], {PAGES: [output]})
+    if not source.exists():
+        raise UserError(f"{source} does not exist. Pass a model of dbdl fit, or a .jsonl file.")
+    if source.suffix == ".jsonl":
+        records = latest(read_records(source))
+        if not records:
+            raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
+        write_results_page(_table_of(records, table, f"Results of {source.stem}"), records, output)
+    else:
+        if data is None:
+            raise UserError("a report of a model needs labelled rows: pass --data")
+        model = load_model(source)
+        rows = inputs.read_data_for(model, source, data, label, labelled=True)
+        write_report(model, rows, labelled_rows(rows, unit=False), output)
+
+
+def figures(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pictures.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(help="As for fit; by default yaleb where it is found, else digits."),
+    ] = None,
+    label: Label = None,
+    splits: Annotated[int, typer.Option(min=1, help="Splits of figure 2.")] = 1,
+    share: Annotated[
+        float, typer.Option(min=0.05, max=0.95, help="Share of each class to learn from.")
+    ] = 0.5,
+    quick: Annotated[bool, typer.Option("--quick", help="Three sizes and ten sweeps.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Draw the paper's figures: accuracy by dictionary size, selection probabilities, atoms left.
+
+    Figure 2 has K-SVD, D-KSVD and LC-KSVD1; figures 4 and 9 are of DBDL with the paper's settings.
+    """
+    import matplotlib
+
+    from dbdl.plotting.paper import FILES, write_figures
+
+    matplotlib.use("Agg")  # draws into files, with or without a screen
+    outputs.make_folder(output)
+    data = data or ("digits" if sources()["yaleb"].find() is None else "yaleb")
+    outputs.check_outputs([data], {PICTURES: [output / name for name in FILES]})
+    rows = inputs.read_data(data, label=label)
+    inputs.smallest_class(rows)
+    unit = labelled_rows(rows, unit=True)
+    options: dict[str, Any] = {"share": share, "n_splits": splits, "quick": quick, "seed": seed}
+    with user_mistakes(), terminal.steps_bar("fits", quiet=False) as on_fit:
+        curves = write_figures(unit, rows.name, output, **options, on_fit=on_fit)
+    for name in FILES:
+        say(f"wrote {output / name}")
+    by_size = zip(curves[0].n_atoms, *(curve.mean for curve in curves), strict=True)
+    table = ((str(n_atoms), *(f"{mean:.2f} %" for mean in means)) for n_atoms, *means in by_size)
+    terminal.print_columns(("atoms", *(curve.method for curve in curves)), table)
+
+
+def write_results_page(table: Table, records: list[Record], page: Path) -> None:
+    """Write a page of the results of a table."""
+    from dbdl.report import write_results
+
+    write_results(table, summarise(table, records), page, records=records)
+    say(f"wrote {page}")
+
+
+def write_report(
+    model: Any, rows: Dataset, test: LabelledRows | Part, page: Path, **more: Any
+) -> None:
+    """Write a report on a model and test rows of a data set."""
+    from dbdl.report import write_report as write
+
+    shape, names = rows.image_shape, rows.feature_names
+    with user_mistakes():
+        write(model, test.X, test.y, page, image_shape=shape, feature_names=names, **more)
+    say(f"wrote {page}")
+
+
+def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
+    """Return the table that records belong to; one made of them where it has no name."""
+    name = name or str(records[0]["table"])
+    quick = bool(records[0].get("quick", False))
+    if name in table_names():
+        return with_search_note(load_table(name), quick)
+    columns = {str(r["column"]): Protocol(folds=2) for r in records}
+    found = dict.fromkeys(str(r["method"]) for r in records)
+    return with_search_note(Table(name, title, "", columns, tuple(map(Entry, found))), quick)
