@@ -3,7 +3,8 @@
 `DBDLClassifier` and `BetaProcessDictionary` are scikit-learn estimators. `ModelSettings` holds the
 settings of their model, among them `SmoothAtoms`, a prior for spectra, signals and images.
 `methods` lists every method. `open_rows` opens files larger than memory. `dbdl.coding` has the
-coders, and `dbdl.views` the maps through which chains see the rows.
+coders, and `dbdl.views` the maps through which chains see the rows; `ViewTransformer` is such a map
+for any estimator of scikit-learn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.estimators.dictionary import BetaProcessDictionary
+from dbdl.estimators.view_transformer import ViewTransformer
 from dbdl.model.settings import ModelSettings
 from dbdl.model.smooth_atoms import SmoothAtoms
 from dbdl.rows import open_rows
@@ -27,6 +29,7 @@ __all__ = [
     "Method",
     "ModelSettings",
     "SmoothAtoms",
+    "ViewTransformer",
     "methods",
     "open_rows",
 ]

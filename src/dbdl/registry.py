@@ -7,7 +7,7 @@ here enrols a method.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from sklearn.svm import SVC, LinearSVC
 from dbdl.coding import LassoPath
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.rivals._scaled_rows import ScaledRowsClassifier
+from dbdl.rivals._viewed_rows import ViewedRowsClassifier
 from dbdl.rivals.copar import CoparClassifier
 from dbdl.rivals.crc import CRCClassifier
 from dbdl.rivals.dksvd import DKSVDClassifier
@@ -107,6 +108,29 @@ def _plain(
     return Method(name, partial(_after_scaling, kind), "", settings, choices)
 
 
+#: Whitened views that rivals may choose from: those of our linear chains.
+WHITENED = (
+    "unit half-whitened + constant",
+    "unit whitened + constant",
+    "unit scaled and half-whitened + constant",
+    "scaled and half-whitened + constant",
+)
+
+
+def _in_a_view(kind: Callable[[], ClassifierMixin], **settings: Any) -> ViewedRowsClassifier:
+    """Return a rival behind a view."""
+    return ViewedRowsClassifier(kind()).set_params(**settings)
+
+
+def _whitened(name: str, method: Method) -> Method:
+    """Return a rival that sees whitened rows: what a view gives to any method is not ours.
+
+    It chooses the view with its other settings.
+    """
+    make, grid = partial(_in_a_view, method.make), {"view": WHITENED, **method.grid}
+    return replace(method, name=name, make=make, grid=grid)
+
+
 # A coder that nobody chose: of those that held-out rows choose in the tables, one of the most
 # frequent. Weights and temperatures are fitted all the same.
 _FIXED = {"coder": LassoPath(14)}
@@ -119,7 +143,7 @@ _LCKSVD_PAPER = "Jiang, Lin and Davis 2013"
 _LCKSVD_GRID = {"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)}
 
 # fmt: off
-_METHODS = (
+_ALL = (
     Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_FIXED),
     Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_FIXED),
     Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER),
@@ -180,6 +204,15 @@ _METHODS = (
            only_where_named=True),
 )
 # fmt: on
+
+#: Rivals that are compared in whitened views too, and their names there.
+_IN_VIEWS = {
+    "CRC": "CRC (whitened)",
+    "SRC (OMP)": "SRC (OMP, whitened)",
+    "LLC": "LLC (whitened)",
+    "DPL": "DPL (whitened)",
+}
+_METHODS = (*_ALL, *(_whitened(_IN_VIEWS[m.name], m) for m in _ALL if m.name in _IN_VIEWS))
 
 
 def methods() -> dict[str, Method]:

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dbdl.estimators._rows import unit_rows
+from dbdl.rivals._behind import Behind
 
 Scaling = Literal["unit", "standard"]
 
@@ -20,7 +21,7 @@ def _can(verb: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "classifier_", self.classifier), verb))
 
 
-class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
+class ScaledRowsClassifier(Behind, ClassifierMixin, BaseEstimator):
     """A classifier that sees rows of unit norm, or features of mean zero and equal variance.
 
     Unit norm suits rows whose direction matters, such as images; standard scaling suits tables of
@@ -61,19 +62,6 @@ class ScaledRowsClassifier(ClassifierMixin, BaseEstimator):
     def __init__(self, classifier: Any, scaling: Scaling = "standard") -> None:
         self.classifier = classifier
         self.scaling = scaling
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return its own two parameters, and those of the classifier where ``deep``."""
-        own = {"classifier": self.classifier, "scaling": self.scaling}
-        return {**self.classifier.get_params(), **own} if deep else own
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of its own or of the classifier, by their names."""
-        for name in {"classifier", "scaling"} & set(params):
-            setattr(self, name, params.pop(name))
-        if params:
-            self.classifier.set_params(**params)
-        return self
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the scaling from rows (n_samples, n_features), and the classifier after it."""
