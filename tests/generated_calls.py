@@ -38,7 +38,14 @@ from odd_input import (
 from scipy import sparse
 
 import dbdl
-from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, features, open_rows
+from dbdl import (
+    BetaProcessDictionary,
+    DBDLClassifier,
+    ModelSettings,
+    ViewTransformer,
+    features,
+    open_rows,
+)
 from dbdl.coding import PosteriorMean, lasso, llc, omp, omp_path
 from dbdl.datasets import DataError, load
 from dbdl.rivals.ksvd import KSVDDictionary
@@ -577,6 +584,26 @@ CODERS = {
 
 
 @st.composite
+def mapped_rows(draw):
+    """Views of odd rows, and the way back."""
+    n = draw(st.sampled_from(N_ROWS))
+    X, y = draw(rows(n=n)), draw(labels(n))
+    view = draw(st.sampled_from([*AUTOMATIC, *VIEWS, "auto", "odd", None, View(power=2.0)]))
+
+    def act():
+        model = ViewTransformer(view).fit(X.value, y.value)
+        mapped = model.transform(X.value)
+        expect(mapped.shape == (len(X.value), model.view_.n_features), "shape", mapped.shape)
+        expect(np.isfinite(mapped).all(), "mapped rows are not finite")
+        norms = np.linalg.norm(mapped, axis=1)
+        expect(np.all((abs(norms - 1) < 1e-3) | (norms == 0)), "mapped rows of norms", norms)
+        expect(np.isfinite(model.inverse_transform(mapped)).all(), "the way back is not finite")
+
+    given_ = (X,) if y.value is None else (X, y)  # a view may be learned without labels
+    return Call("ViewTransformer", f"{X} {y} {view!r}", act, given_)
+
+
+@st.composite
 def images(draw):
     """Features of odd images."""
     door = draw(st.sampled_from(["dense_sift", "read_grey", "RandomFaces", "DenseSIFT",
@@ -656,7 +683,7 @@ def files(draw):
 
 GENERATORS = (fits(), fits(), fits(), queries(), queries(), codings(), codings(), batches(),
               decodings(), questions(), scores_of_labels(), refusals(), images(), displays(),
-              files())  # fmt: skip
+              files(), mapped_rows())  # fmt: skip
 calls = st.one_of(*GENERATORS)
 
 # -------------------------------------------------------------------------------- the judge
