@@ -1,6 +1,6 @@
 """Measure speed and memory, one benchmark after the other.
 
-    python -m benchmarks [--quick] [omp fit memory start rivals features]
+    python -m benchmarks [--quick] [omp fit memory start rivals features peers]
 
 All ratios come from one run on one machine, named first. Nothing else should run at the same time.
 """
@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-NAMES = ("omp", "fit", "memory", "start", "rivals", "features")
+NAMES = ("omp", "fit", "memory", "start", "rivals", "features", "peers")
 
 
 def describe_machine() -> str:
@@ -26,7 +26,7 @@ def describe_machine() -> str:
         lines[0] += f", load {load:.1f}"
         if load > 0.5:
             lines.append("Other work runs on this machine: the figures are contended.")
-    packages = ("numpy", "scipy", "scikit-learn", "numba", "spams-bin", "dbdl")
+    packages = ("numpy", "scipy", "scikit-learn", "numba", "spams-bin", "dictlearn", "dbdl")
     lines.append(", ".join([f"Python {platform.python_version()}", *map(_version, packages)]))
     return "\n".join(lines)
 

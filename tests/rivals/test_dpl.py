@@ -117,3 +117,18 @@ def test_objective_does_not_increase_on_faces():
     some = np.isin(people, np.unique(people)[:6])
     faces, people = faces[some], people[some]
     assert_learns(faces[::2], people[::2], faces[1::2], people[1::2], 0.9)
+
+
+def test_it_agrees_with_another_library():
+    """dictlearn keeps atoms at norm one by alternating directions, and draws another start."""
+    peer = pytest.importorskip("dictlearn.classification")
+    X, Y = digits()
+    rows = X[:900] / np.linalg.norm(X[:900], axis=1, keepdims=True)
+    new = X[900:] / np.linalg.norm(X[900:], axis=1, keepdims=True)
+    settings = {"tau": 0.05, "theta": 0.003, "gamma": 1e-4, "max_iter": 20, "random_state": 0}
+    theirs = peer.DPLClassifier(15, **settings).fit(rows, Y[:900])
+    ours = DPLClassifier(calibrate=False, random_state=0).fit(rows, Y[:900])
+    assert np.mean(ours.predict(new) == theirs.predict(new)) > 0.97
+    residual = -theirs.decision_function(new)  # squared there
+    scores = -np.square(ours.decision_function(new))
+    assert np.corrcoef(-residual.ravel(), scores.ravel())[0, 1] > 0.99
