@@ -147,6 +147,56 @@ class Coder(Record, ABC):
         return encode_each(X, atoms, [self], backend)[0]
 
 
+    def slopes(
+        self,
+        row: NDArray[np.float64],
+        code: csr_matrix,
+        atoms: PreparedAtoms,
+        weights: NDArray[np.float64],
+        backend: CodingBackend,
+    ) -> NDArray[np.float64]:
+        """Slopes of ``weights @ code`` in the features of a row, for explanations.
+
+        A family whose codes are linear in the row, given the atoms that they use, returns the
+        exact slopes. Others have these differences. They are useful only if a small change of
+        the row changes its code a little.
+
+        Parameters
+        ----------
+        row : ndarray of shape (n_features,)
+        code : csr_matrix of shape (1, n_atoms)
+            The code of the row by this coder.
+        atoms : PreparedAtoms
+        weights : ndarray of shape (n_atoms,)
+        backend : CodingBackend
+
+        Returns
+        -------
+        slopes : ndarray of shape (n_features,)
+        """
+        dtype = atoms.atoms.dtype
+        step = float(np.finfo(dtype).eps) ** (1 / 3) * (np.abs(row).max() or 1.0)
+        near = np.concatenate([row + step * np.eye(len(row)), row - step * np.eye(len(row))])
+        up, down = np.split(self.encode(near.astype(dtype), atoms, backend) @ weights, 2)
+        slopes: NDArray[np.float64] = (up - down) / (2 * step)
+        return slopes
+
+
+def slopes_of_least_squares(
+    atoms: NDArray[np.float64], weights: NDArray[np.float64], penalty: Any = 0.0
+) -> NDArray[np.float64]:
+    """Slopes (n_features,) of ``weights @ code`` for least squares over a few atoms.
+
+    ``penalty`` (n_atoms,) or a number is that of the squared coefficients.
+    """
+    if np.any(penalty):
+        gram = atoms @ atoms.T + np.diag(np.broadcast_to(penalty, len(atoms)))
+        penalised: NDArray[np.float64] = np.linalg.solve(gram, weights) @ atoms
+        return penalised
+    slopes: NDArray[np.float64] = np.linalg.lstsq(atoms, weights)[0]
+    return slopes
+
+
 def encode_each(
     X: Floats, atoms: PreparedAtoms, coders: Sequence[Coder], backend: CodingBackend
 ) -> list[csr_matrix]:

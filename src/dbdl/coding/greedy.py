@@ -11,9 +11,18 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
+from dbdl.coding.coder import (
+    Coder,
+    CodingBackend,
+    Floats,
+    PreparedAtoms,
+    encode_each,
+    slopes_of_least_squares,
+)
 from dbdl.coding.omp import Rule
 
 #: Path lengths that are tried and averaged over, at nearly equal ratios.
@@ -58,6 +67,24 @@ class Greedy(Coder):
         lengths = sorted({n for coder in coders for n in coder.lengths})
         paths = backend.pursue(X, atoms, [atoms.longest(n) for n in lengths], cls.rule)
         return [paths.to_csr([lengths.index(n) for n in c.lengths], len(atoms)) for c in coders]
+
+    def slopes(
+        self,
+        row: NDArray[np.float64],
+        code: csr_matrix,
+        atoms: PreparedAtoms,
+        weights: NDArray[np.float64],
+        backend: CodingBackend,
+    ) -> NDArray[np.float64]:
+        """Slopes of least squares over the atoms of the path, or their mean along it."""
+        shorter = [type(self)(n) for n in self.lengths[:-1]]
+        dtype = atoms.atoms.dtype
+        codes = encode_each(row[np.newaxis].astype(dtype), atoms, shorter, backend)
+        slopes = np.zeros(len(row))
+        for used in (c.indices for c in [*codes, code]):
+            own = atoms.atoms[used].astype(np.float64)
+            slopes += slopes_of_least_squares(own, weights[used]) / len(self.lengths)
+        return slopes
 
     @property
     def label(self) -> str:

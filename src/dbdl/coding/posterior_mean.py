@@ -16,12 +16,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._compile import kernel
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
-from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
+from dbdl.coding.coder import (
+    Coder,
+    CodingBackend,
+    Floats,
+    PreparedAtoms,
+    slopes_of_least_squares,
+)
 from dbdl.draws import Site, two_normals, two_uniforms
 from dbdl.model.trust import AtLeastOne
 
@@ -63,6 +70,26 @@ class PosteriorMean(Coder):
             sample_codes(X, start, atoms, coder.n_sweeps, n, backend.n_threads)
             for coder, n, start in zip(coders, lengths, starts, strict=True)
         ]
+
+    def slopes(
+        self,
+        row: NDArray[np.float64],
+        code: csr_matrix,
+        atoms: PreparedAtoms,
+        weights: NDArray[np.float64],
+        backend: CodingBackend,
+    ) -> NDArray[np.float64]:
+        """Slopes of the posterior mean given that exactly the atoms of the code are used.
+
+        The draws of a row are addressed by its content, so those of a row nearby are others, and
+        differences between their codes would be noise.
+        """
+        used, prior = code.indices, atoms.prior
+        assert prior is not None
+        penalty = prior.precision[used] / prior.noise_precision
+        return slopes_of_least_squares(
+            atoms.atoms[used].astype(np.float64), weights[used], penalty
+        )
 
     def __str__(self) -> str:
         return "the posterior mean"

@@ -48,7 +48,7 @@ class OwnView:
         if rows.sample_weight is not None and has_fit_parameter(self.transformer, "sample_weight"):
             weights = {"sample_weight": rows.sample_weight}
         fitted = clone(self.transformer).fit(rows.X, rows.class_of_row, **weights)
-        mapped = _mapped(fitted, rows.X[:1])
+        mapped = transformed(fitted, rows.X[:1])
         return FittedOwnView(fitted, mapped.shape[1], self.normalize)
 
 
@@ -67,7 +67,7 @@ class FittedOwnView(Record):
 
     def apply(self, X: Floats, n_threads: int = 1) -> Floats:
         """Rows (n_samples, n_features) as the transformer maps them, scaled to unit norm."""
-        rows = _mapped(self.transformer, X, self.n_features)
+        rows = transformed(self.transformer, X, self.n_features)
         return unit_rows(rows) if self.normalize else refuse_huge(rows)
 
     @property
@@ -88,7 +88,7 @@ class FittedOwnView(Record):
     restore_atoms = restore
 
 
-def _mapped(transformer: Any, X: Floats, n_features: int | None = None) -> Floats:
+def transformed(transformer: Any, X: Floats, n_features: int | None = None) -> Floats:
     """Rows as a transformer maps them, of a known width if given: kernels trust it."""
     rows = np.asarray(transformer.transform(X))
     fits = rows.ndim == 2 and len(rows) == len(X) and rows.shape[1] == (n_features or rows.shape[1])
