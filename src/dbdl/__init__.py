@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.estimators.dictionary import BetaProcessDictionary
+from dbdl.estimators.explanation import Explanation
 from dbdl.estimators.view_transformer import ViewTransformer
 from dbdl.model.settings import ModelSettings
 from dbdl.model.smooth_atoms import SmoothAtoms
@@ -26,6 +27,7 @@ __all__ = [
     "BetaProcessDictionary",
     "CheckpointError",
     "DBDLClassifier",
+    "Explanation",
     "Method",
     "ModelSettings",
     "SmoothAtoms",

@@ -341,3 +341,69 @@ def test_a_code_is_the_mean_of_the_codes_along_its_path():
 
 def test_the_package_names_its_coders():
     assert {family.__name__ for family in FAMILIES.values()} <= set(dbdl.coding.__all__)
+
+
+# ------------------------------------------------------------------------------ slopes of codes
+
+
+def encoded_row(coder, i, dtype=np.float64):
+    X, atoms = make_problem(dtype)
+    return X[i].astype(np.float64), coder.encode(X[i : i + 1], atoms, NumbaBackend()), atoms
+
+
+#: Coders whose code is linear in the row, given the atoms that it uses.
+LINEAR = [
+    Forward(4), Forward(5, path_average=True), Orthogonal(3), Orthogonal(7, path_average=True),
+    LassoPath(1), LassoPath(4), LassoPath(9), LassoPath(50),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("coder", LINEAR, ids=lambda coder: coder.label)
+@both_dtypes
+def test_slopes_times_the_row_give_the_code(coder, dtype):
+    for i in range(10):
+        row, code, atoms = encoded_row(coder, i, dtype)
+        weights = np.random.default_rng(i).standard_normal(N_ATOMS)
+        slopes = coder.slopes(row, code, atoms, weights, NumbaBackend())
+        near = 1e-10 if dtype == np.float64 else 1e-4
+        assert slopes @ row == pytest.approx((code @ weights)[0], abs=near)
+
+
+@pytest.mark.parametrize("coder", LINEAR, ids=lambda coder: coder.label)
+def test_slopes_are_those_of_rows_nearby(coder):
+    for i in range(5):
+        row, code, atoms = encoded_row(coder, i)
+        weights = np.random.default_rng(i).standard_normal(N_ATOMS)
+        slopes = coder.slopes(row, code, atoms, weights, NumbaBackend())
+        differences = Coder.slopes(coder, row, code, atoms, weights, NumbaBackend())
+        np.testing.assert_allclose(slopes, differences, atol=1e-6)
+
+
+def test_copies_of_atoms_do_not_change_slopes_of_the_lasso():
+    row, code, atoms = encoded_row(LassoPath(4), 0)
+    weights = np.random.default_rng(0).standard_normal(N_ATOMS)
+    expected = LassoPath(4).slopes(row, code, atoms, weights, NumbaBackend())
+    twice = PreparedAtoms(np.concatenate([atoms.atoms, atoms.atoms[code.indices]]))
+    longer = csr_matrix((code.data, code.indices, code.indptr), shape=(1, len(twice)))
+    more = np.append(weights, np.zeros(code.nnz))
+    found = LassoPath(4).slopes(row, longer, twice, more, NumbaBackend())
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@every_family
+def test_a_code_without_atoms_has_no_slopes(family):
+    _, atoms = make_problem()
+    empty = csr_matrix((1, N_ATOMS))
+    zero, weights = np.zeros(N_FEATURES), np.ones(N_ATOMS)
+    slopes = family(3).slopes(zero, empty, atoms, weights, NumbaBackend())
+    np.testing.assert_array_equal(slopes, np.zeros(N_FEATURES))
+
+
+def test_slopes_of_the_posterior_mean_are_those_given_its_atoms():
+    row, code, atoms = encoded_row(PosteriorMean(5), 0)
+    weights, used = np.random.default_rng(0).standard_normal(N_ATOMS), code.indices
+    own, noise = atoms.atoms[used], atoms.prior.noise_precision
+    precision = noise * own @ own.T + np.diag(atoms.prior.precision[used])
+    expected = weights[used] @ np.linalg.inv(precision) @ (noise * own)
+    found = PosteriorMean(5).slopes(row, code, atoms, weights, NumbaBackend())
+    np.testing.assert_allclose(found, expected)

@@ -146,7 +146,6 @@ class Coder(Record, ABC):
         """Codes (n_samples, n_atoms) of rows on any scale, in the dtype of the atoms."""
         return encode_each(X, atoms, [self], backend)[0]
 
-
     def slopes(
         self,
         row: NDArray[np.float64],
@@ -193,8 +192,7 @@ def slopes_of_least_squares(
         gram = atoms @ atoms.T + np.diag(np.broadcast_to(penalty, len(atoms)))
         penalised: NDArray[np.float64] = np.linalg.solve(gram, weights) @ atoms
         return penalised
-    slopes: NDArray[np.float64] = np.linalg.lstsq(atoms, weights)[0]
-    return slopes
+    return np.asarray(np.linalg.lstsq(atoms, weights)[0], dtype=np.float64)
 
 
 def encode_each(

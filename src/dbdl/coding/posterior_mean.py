@@ -87,9 +87,7 @@ class PosteriorMean(Coder):
         used, prior = code.indices, atoms.prior
         assert prior is not None
         penalty = prior.precision[used] / prior.noise_precision
-        return slopes_of_least_squares(
-            atoms.atoms[used].astype(np.float64), weights[used], penalty
-        )
+        return slopes_of_least_squares(atoms.atoms[used].astype(np.float64), weights[used], penalty)
 
     def __str__(self) -> str:
         return "the posterior mean"

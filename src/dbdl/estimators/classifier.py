@@ -20,6 +20,7 @@ from dbdl._threads import single_threaded_blas
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Orthogonal
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
+from dbdl.estimators._explaining import ExplainingMixin
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
@@ -54,7 +55,7 @@ LABEL_WEIGHTS = (0.01, 0.1, 1.0)
 ONLINE_CLASSIFIERS = ("ridge", "recoded")
 
 
-class DBDLClassifier(ScoreClassifier, DictionaryEstimator):
+class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     r"""Discriminative Bayesian dictionary learning (DBDL).
 
     Learns atoms :math:`\Phi`, and the probability that each class uses each atom, from the model

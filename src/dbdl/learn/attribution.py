@@ -1,8 +1,12 @@
 """The score of one class against another, taken apart into features and atoms.
 
-A member's score is linear in its code, and its coder says how the code depends on the row in the
-member's view. Given the atoms that the row uses, both together are a linear function of the row in
-that view, which `dbdl.views.attribution` takes apart into the features of the row as it was.
+A member's score is linear in its code. Given the atoms that a row uses, the code is linear in the
+row as the member's view shows it, and the coder knows its slopes. Along the path from a baseline to
+a row these slopes are integrated, part by part, each with the atoms that are used there.
+
+Where the atoms change on the way, the score of a greedy code jumps. What the slopes miss in a part
+of the path, jumps and rounding, is spread over the features in proportion to their shares in that
+part, so that shares add up exactly.
 """
 
 from __future__ import annotations
@@ -18,24 +22,32 @@ from dbdl._products import row_products
 from dbdl.backends import Backend
 from dbdl.learn.members import Member
 from dbdl.model.state import Floats
-from dbdl.views.attribution import attribute, training_mean
+from dbdl.views.attribution import Path, training_mean
 from dbdl.views.view import FittedView
 
 Doubles = NDArray[np.float64]
 
+#: Parts of the path. Removing the features with the largest shares lowered scores on digits, wine
+#: and breast cancer as much with 8 parts as with 32.
+N_PARTS = 16
+
 
 class MemberShares(NamedTuple):
-    """The difference of two scores of a member: constant + shares + rest."""
+    """The difference of two scores of a member: constant + the sum of the shares."""
 
     shares: Doubles  # (n_features_in,)
-    constant: float  # the difference for the baseline, with the same atoms and norms
-    rest: float  # what slopes do not account for: 0 up to rounding if they are exact
+    constant: float  # the difference for the baseline
+    spread: float  # the part of the shares that slopes missed, and that was spread
 
 
 def share_out(
-    member: Member, row: Doubles, baseline: Doubles, code: csr_matrix, pair: tuple[int, int],
+    member: Member,
+    row: Doubles,
+    baseline: Doubles,
+    code: csr_matrix,
+    pair: tuple[int, int],
     backend: Backend,
-) -> MemberShares:  # fmt: skip
+) -> MemberShares:
     """Take a member's weighted difference of two class scores apart.
 
     Parameters
@@ -49,18 +61,38 @@ def share_out(
         The class, and the class that it is compared with.
     backend : Backend
     """
-    weights = weights_of_atoms(member, pair)
-    seen = member.view.apply(row[np.newaxis].astype(member.atoms.dtype))[0].astype(np.float64)
-    slopes = member.coder.slopes(seen, code, member.prepared, weights, backend)
-    shares, at_baseline = attribute(member.view, row, baseline, slopes)
-    rest = float((code @ weights)[0]) - float(shares.sum()) - at_baseline
-    return MemberShares(shares, at_baseline, rest)
+    weights, atoms = weights_of_atoms(member, pair), member.prepared
+    path = Path(member.view, row, baseline, N_PARTS)
+    codes = member.coder.encode(path.mapped.astype(member.atoms.dtype), atoms, backend)
+    values = codes[::2] @ weights
+    values[-1] = (code @ weights)[0]
+    slopes = [
+        member.coder.slopes(path.mapped[i], codes[i], atoms, weights, backend)
+        for i in range(1, len(path.mapped), 2)
+    ]
+    parts = path.shares(np.array(slopes))
+    missed = np.diff(values) - parts.sum(axis=1)
+    spread = _in_proportion(missed, np.abs(parts), row != baseline)
+    return MemberShares((parts + spread).sum(axis=0), float(values[0]), float(missed.sum()))
+
+
+def _in_proportion(totals: Doubles, sizes: Doubles, differs: NDArray[np.bool_]) -> Doubles:
+    """Spread totals (n_parts,) over features in proportion to sizes (n_parts, n_features).
+
+    In a part where all sizes are 0, the features that differ from the baseline have equal parts.
+    """
+    sizes = np.where(sizes.any(axis=1, keepdims=True), sizes, differs)
+    sums = sizes.sum(axis=1, keepdims=True)
+    spread: Doubles = totals[:, np.newaxis] * sizes / np.where(sums > 0, sums, 1.0)
+    return spread
 
 
 def weights_of_atoms(member: Member, pair: tuple[int, int]) -> Doubles:
     """Weights (n_atoms,) of a code in the member's weighted difference of two class scores."""
     first, second = pair
-    weights: Doubles = member.weight * (member.label_atoms[:, first] - member.label_atoms[:, second])
+    weights: Doubles = member.weight * (
+        member.label_atoms[:, first] - member.label_atoms[:, second]
+    )
     return weights
 
 

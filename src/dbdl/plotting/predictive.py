@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,6 @@ from sklearn.utils.validation import check_scalar
 from dbdl.coding import omp
 from dbdl.plotting.displays import check_estimator, make_panels
 from dbdl.plotting.pictures import BLUE, ORANGE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Most rows that are checked: the statistics of more rows hardly differ.
 MOST_ROWS = 200
@@ -56,12 +53,13 @@ class PredictiveCheckDisplay:
         The norm of the residual that the chain's number of non-zeros leaves, and the number of
         atoms until the residual is as small as the noise (at most 50); both by matching pursuit
         over the drawn atoms.
+    axes_, ax_ : ndarray of Axes, Axes
+        The axes of all panels, and of the first; set by `plot`.
     figure_ : Figure
         Set by `plot`.
     """
 
     statistics: list[Statistic]
-    figure_: Figure | None = None
 
     @classmethod
     def from_estimator(
@@ -109,20 +107,25 @@ class PredictiveCheckDisplay:
             [Statistic(title, both[:, 0, s], both[:, 1, s]) for s, title in enumerate(titles)]
         ).plot()
 
-    def plot(self) -> Self:
-        """Draw one panel per statistic: observed and replicated rows of all draws."""
-        self.figure_, axes = make_panels(len(self.statistics), len(self.statistics), 4.0, 2.8)
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw one panel per statistic: observed and replicated rows of all draws.
+
+        They are drawn in ``ax`` if given: axes to divide, or one per statistic.
+        """
+        n = len(self.statistics)
+        self.figure_, self.axes_ = make_panels(n, n, 4.0, 2.8, ax)
+        self.ax_ = self.axes_[0]
         looks: list[tuple[str, Any]] = [("observed", BLUE), ("replicated", ORANGE)]
-        for ax, statistic in zip(axes, self.statistics, strict=True):
+        for one, statistic in zip(self.axes_, self.statistics, strict=True):
             values = (statistic.observed.ravel(), statistic.replicated.ravel())
             edges = np.histogram_bin_edges(np.concatenate(values), bins=30)
             for part, (name, colour) in zip(values, looks, strict=True):
                 shade = "#{:02x}{:02x}{:02x}".format(*colour)
-                ax.hist(part, edges.tolist(), density=True, alpha=0.6, color=shade, label=name)
+                one.hist(part, edges.tolist(), density=True, alpha=0.6, color=shade, label=name)
             share = f"replicated larger in {100 * statistic.share_above:.0f} % of draws"
-            ax.set_title(f"{statistic.title}\n{share}", fontsize=9)
-            ax.set_yticks([])
-        axes[0].legend(fontsize=8)
+            one.set_title(f"{statistic.title}\n{share}", fontsize=9)
+            one.set_yticks([])
+        self.ax_.legend(fontsize=8)
         return self
 
 

@@ -1,54 +1,81 @@
-"""Shares of the features of a row in a linear function of the row as a view shows it.
+"""The way from a baseline row to a row, as a view shows it, and the part of each feature in it.
 
-A linear view maps a row by ``(x - mean) T``, maybe with a constant coordinate, and divides it by its
-norm. With that norm held fixed the map is affine, so a function ``weights @ view(x)`` is its value
-for a baseline row plus one share per feature, exactly. A baseline is the mean of the training rows,
-for example.
+The change of a function along the straight path from a baseline, such as the mean of the training
+rows, to a row is the sum of one share per feature: the integral of the gradient in that feature
+(integrated gradients: Sundararajan, Taly and Yan, 2017). A feature whose value is that of the
+baseline has no share. Where the view is affine, the share is the slope times the difference of the
+values. Only the division of rows by their norms, and kernels, are not.
 
-In a kernel view the function is a weighted sum of kernels with landmarks, each of which depends on
-one inner product. The integral of its gradient along the straight path from the baseline to the
-row, which for this kernel is a difference quotient, gives shares that add up exactly too
-(integrated gradients: Sundararajan, Taly and Yan, 2017). The gradients of a user's own transformer
-are integrated numerically.
+A view is a sequence of steps here. Each maps rows, and maps gradients back.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._arrays import exponents, times_powers
-from dbdl._products import row_products
 from dbdl.views.kernel import FittedKernelView, kernel_of_cosines
 from dbdl.views.own import FittedOwnView, transformed
-from dbdl.views.view import FittedView, moderate
+from dbdl.views.view import FittedView
 
 Doubles = NDArray[np.float64]
+AnyView = FittedView | FittedKernelView | FittedOwnView
 
-#: Cosines that differ by less than this fraction of the kernel's distance are taken as equal: their
-#: difference quotient would be rounding.
-LEVEL = 1e-6
-#: Points on the path at which the gradient of a user's transformer is computed, and the step of the
-#: differences as a fraction of the path.
-N_POINTS, STEP = 8, 1e-4
-#: Rows that a user's transformer maps at once, in numbers of values.
-MOST_VALUES = 2_000_000
+#: A baseline that is shorter than this fraction of the row has hardly a direction.
+SHORT = 0.1
+#: Step of the differences of a user's transformer, as a fraction of the path, and the number of
+#: values that it maps at once.
+STEP, MOST_VALUES = 1e-4, 2_000_000
+#: Rows of more than 2 to this power, in units of the training rows, are scaled down: only their
+#: direction matters, and their squares would overflow.
+LARGEST = 300
 
 
-class Attribution(NamedTuple):
-    """A linear function of a mapped row, taken apart into the features of the row as it was.
+class Path:
+    """The straight path from a baseline to a row, cut into equal parts, in a view.
 
-    The function is its value at the baseline plus the sum of the shares: exactly, except for a
-    user's own transformer.
+    Parameters
+    ----------
+    view : FittedView, FittedKernelView or FittedOwnView
+    row, baseline : ndarray of shape (n_features_in,)
+        In float64, without gaps.
+    n_parts : int
+
+    Attributes
+    ----------
+    mapped : ndarray of shape (2 n_parts + 1, n_features)
+        The baseline, the middle of the first part, its end, and so on until the row, in the view.
     """
 
-    shares: Doubles  # (n_features_in,)
-    at_baseline: float
+    def __init__(self, view: AnyView, row: Doubles, baseline: Doubles, n_parts: int) -> None:
+        places = np.linspace(0.0, 1.0, 2 * n_parts + 1)[:, np.newaxis]
+        ends = _in_units_of_training(view, np.stack([baseline, row]))
+        points = (1 - places) * ends[0] + places * ends[1]
+        points[:, ends[0] == ends[1]] = ends[0, ends[0] == ends[1]]
+        self._steps, self._rows = _steps(view), [points]
+        for step in self._steps:
+            self._rows.append(step.forward(self._rows[-1]))
+        self.mapped = self._rows[-1]
+
+    def shares(self, slopes: Doubles) -> Doubles:
+        """Shares (n_parts, n_features_in) of the features in each part of the path.
+
+        ``slopes`` (n_parts, n_features) are those of a function of the mapped row, at the middle of
+        each part.
+        """
+        gradients = np.zeros_like(self.mapped)
+        gradients[1::2] = slopes
+        for step, before in zip(reversed(self._steps), reversed(self._rows[:-1]), strict=True):
+            gradients = step.back(before, gradients)
+        points = self._rows[0]
+        return gradients[1::2] * (points[-1] - points[0]) / len(slopes)
 
 
-def training_mean(view: FittedView | FittedKernelView | FittedOwnView) -> Doubles | None:
+def training_mean(view: AnyView) -> Doubles | None:
     """Mean of the training rows (n_features_in,), if the view subtracts it.
 
     A view that scales rows to unit norm first knows the mean of unit rows, which is given the mean
@@ -62,134 +89,146 @@ def training_mean(view: FittedView | FittedKernelView | FittedOwnView) -> Double
     return mean
 
 
-def attribute(
-    view: FittedView | FittedKernelView | FittedOwnView,
-    row: Doubles,
-    baseline: Doubles,
-    weights: Doubles,
-) -> Attribution:
-    """Shares of features in ``weights @ view(row)``, compared with a baseline.
-
-    The norms by which the view divides the row are held fixed. If the view does not know the size
-    of a row, the baseline is given the size of the row.
-
-    Parameters
-    ----------
-    view : FittedView, FittedKernelView or FittedOwnView
-    row, baseline : ndarray of shape (n_features_in,)
-        A row as it is, in float64, and the row that it is compared with.
-    weights : ndarray of shape (n_features,)
-    """
+def _in_units_of_training(view: AnyView, rows: Doubles) -> Doubles:
+    """Baseline and row, multiplied by the power of two by which the view multiplies rows."""
     if isinstance(view, FittedKernelView):
-        return _of_kernel(view, row, baseline, weights)
+        return _in_units_of_training(view.kernel.inner, rows)
     if isinstance(view, FittedOwnView):
-        return _of_own(view, row, baseline, weights)
-    pair = _compare(view, row, baseline)
-    return Attribution(pair.changes * _slopes(view, pair, weights), float(weights @ pair.before))
+        return rows
+    too_large = max(int(exponents(rows).max()) - view.exponent - LARGEST, 0)
+    scaled: Doubles = times_powers(rows, np.full(2, -view.exponent - too_large))
+    return scaled
 
 
-class _Pair(NamedTuple):
-    """A row and a baseline in a linear view, both divided by the norm of the row."""
-
-    now: Doubles  # (n_features,)
-    before: Doubles  # (n_features,)
-    changes: Doubles  # (n_features_in,), of the features from baseline to row, as first scaled
-    norm: float
+# ------------------------------------------------------------------------------ steps of views
 
 
-def _compare(
-    view: FittedView, row: Doubles, baseline: Doubles, *, same_size: bool = True
-) -> _Pair:
-    """Map a row and a baseline, which may be given the size of the row where that is unknown."""
+class _Step(Protocol):
+    """A map of points on a path: the first is the baseline, the last is the row."""
+
+    def forward(self, rows: Doubles) -> Doubles:
+        """Map points."""
+
+    def back(self, rows: Doubles, gradients: Doubles) -> Doubles:
+        """Gradients in the points, from those in the mapped points."""
+
+
+def _steps(view: AnyView) -> list[_Step]:
+    if isinstance(view, FittedOwnView):
+        return [_Own(view.transformer, view.n_features), *[_Unit()] * view.normalize]
+    if isinstance(view, FittedKernelView):
+        kernel = view.kernel
+        values = _Kernel(kernel.landmarks, kernel.distance)
+        coordinates = _Linear(np.zeros(len(kernel.matrix)), None, kernel.matrix)
+        return [*_steps(kernel.inner), values, coordinates, *_steps(view.outer)]
     recipe = view.recipe
     if not recipe.normalize:
-        return _Pair(row, baseline, row - baseline, 1.0)
-    plain = not (recipe.is_learned or recipe.constant)
-    if recipe.unit or plain:
-        now, before = _in_units(row, baseline, same_size=same_size)
-    else:
-        now, before = moderate(times_powers(np.stack([row, baseline]), np.full(2, -view.exponent)))
-    mapped, mapped_before = _linear(view, now), _linear(view, before)
-    constant = np.full(int(recipe.constant), view.size)
-    norm = _norm(np.append(mapped, constant))
-    if same_size and not (recipe.centred or recipe.constant):  # the map is linear
-        factor = _norm(mapped) / _norm(mapped_before)
-        before, mapped_before = before * factor, mapped_before * factor
-    return _Pair(
-        np.append(mapped, constant) / norm,
-        np.append(mapped_before, constant) / norm,
-        now - before,
-        norm,
-    )
+        return []
+    if not (recipe.is_learned or recipe.constant):
+        return [_Unit()]
+    linear = _Linear(view.mean, view.scale, view.matrix)
+    return [*[_Unit()] * recipe.unit, linear, *[_Constant(view.size)] * recipe.constant, _Unit()]
 
 
-def _in_units(row: Doubles, baseline: Doubles, *, same_size: bool) -> tuple[Doubles, Doubles]:
-    """Row and baseline divided by the norm of the row, or each by its own."""
-    scaled = times_powers(row[np.newaxis], -exponents(row[np.newaxis]))[0]
-    if not same_size:
-        other = times_powers(baseline[np.newaxis], -exponents(row[np.newaxis]))[0]
-        return scaled / _norm(scaled), other / _norm(scaled)
-    other = times_powers(baseline[np.newaxis], -exponents(baseline[np.newaxis]))[0]
-    return scaled / _norm(scaled), other / _norm(other)
+@dataclass(frozen=True)
+class _Unit:
+    """Divide rows by their norms.
+
+    If the baseline is short, all are divided by the norm of the row; if the row is zero, by that of
+    the baseline. The map is then linear.
+    """
+
+    def forward(self, rows: Doubles) -> Doubles:
+        return rows / self._divisors(rows)[0]
+
+    def back(self, rows: Doubles, gradients: Doubles) -> Doubles:
+        divisors, are_held = self._divisors(rows)
+        if are_held:
+            return gradients / divisors
+        units = rows / divisors
+        along: Doubles = (gradients * units).sum(axis=1, keepdims=True)
+        return (gradients - along * units) / divisors
+
+    def _divisors(self, rows: Doubles) -> tuple[Doubles, bool]:
+        """Divisors (n_points, 1) of the rows, and whether all are equal."""
+        norms: Doubles = np.linalg.norm(rows, axis=1, keepdims=True)
+        first, last = float(norms[0, 0]), float(norms[-1, 0])
+        if first < SHORT * last or last == 0:
+            return np.full_like(norms, last or first or 1.0), True
+        return np.where(norms > 0, norms, 1.0), False
 
 
-def _linear(view: FittedView, row: Doubles) -> Doubles:
-    mapped: Doubles = (row - view.mean) * view.scale
-    return mapped if view.matrix is None else mapped @ view.matrix
+@dataclass(frozen=True)
+class _Linear:
+    """Subtract the mean, multiply by the scale, and by a matrix if there is one."""
+
+    mean: Doubles
+    scale: Doubles | None
+    matrix: Doubles | None
+
+    def forward(self, rows: Doubles) -> Doubles:
+        rows = rows - self.mean
+        if self.scale is not None:
+            rows = rows * self.scale
+        return rows if self.matrix is None else rows @ self.matrix
+
+    def back(self, rows: Doubles, gradients: Doubles) -> Doubles:
+        if self.matrix is not None:
+            gradients = gradients @ self.matrix.T
+        return gradients if self.scale is None else gradients * self.scale
 
 
-def _slopes(view: FittedView, pair: _Pair, weights: Doubles) -> Doubles:
-    """Slopes (n_features_in,) of ``weights @ view(row)`` in the features as first scaled."""
-    slopes = weights[: len(view.mean)] / pair.norm
-    if view.matrix is not None:
-        slopes = view.matrix @ slopes
-    return slopes * view.scale
+@dataclass(frozen=True)
+class _Constant:
+    """Append a constant coordinate."""
+
+    size: float
+
+    def forward(self, rows: Doubles) -> Doubles:
+        return np.hstack([rows, np.full((len(rows), 1), self.size)])
+
+    def back(self, rows: Doubles, gradients: Doubles) -> Doubles:
+        return gradients[:, :-1]
 
 
-def _norm(row: Doubles) -> float:
-    return float(np.linalg.norm(row)) or 1.0
+@dataclass(frozen=True)
+class _Kernel:
+    """Kernels with landmarks."""
+
+    landmarks: Doubles
+    distance: float
+
+    def forward(self, rows: Doubles) -> Doubles:
+        return kernel_of_cosines(rows @ self.landmarks.T, self.distance)
+
+    def back(self, rows: Doubles, gradients: Doubles) -> Doubles:
+        cosines = rows @ self.landmarks.T
+        slopes = kernel_of_cosines(cosines, self.distance) / self.distance
+        slopes *= cosines <= 1 + np.finfo(np.float64).eps  # beyond it the kernel is level
+        back: Doubles = (gradients * slopes) @ self.landmarks
+        return back
 
 
-def _of_kernel(
-    view: FittedKernelView, row: Doubles, baseline: Doubles, weights: Doubles
-) -> Attribution:
-    kernel = view.kernel
-    inner = _compare(kernel.inner, row, baseline)
-    now = kernel.inner.apply(row[np.newaxis])[0]  # with the bits that the view sees
-    cosines = row_products(np.stack([now, inner.before]), np.ascontiguousarray(kernel.landmarks))
-    values = kernel_of_cosines(cosines, kernel.distance)
-    outer = _compare(view.outer, *(values @ kernel.matrix), same_size=False)
-    weight_of_landmark = kernel.matrix @ _slopes(view.outer, outer, weights)
-    slope = _mean_slope(cosines, values, kernel.distance)
-    to_inner = (weight_of_landmark * slope) @ kernel.landmarks
-    shares = inner.changes * _slopes(kernel.inner, inner, to_inner)
-    return Attribution(shares, float(weights @ outer.before))
+@dataclass(frozen=True)
+class _Own:
+    """A user's transformer, whose gradients are differences."""
 
+    transformer: Any
+    n_features: int
 
-def _mean_slope(cosines: Doubles, values: Doubles, distance: float) -> Doubles:
-    """Mean slope (n_landmarks,) of each kernel on the way from the second row to the first."""
-    apart = cosines[0] - cosines[1]
-    level = np.abs(apart) < LEVEL * distance
-    quotient = (values[0] - values[1]) / np.where(level, 1.0, apart)
-    at_middle = values.mean(axis=0) / distance * (cosines.mean(axis=0) <= 1)
-    return np.where(level, at_middle, quotient)
+    def forward(self, rows: Doubles) -> Doubles:
+        return np.asarray(transformed(self.transformer, rows, self.n_features), dtype=np.float64)
 
-
-def _of_own(view: FittedOwnView, row: Doubles, baseline: Doubles, weights: Doubles) -> Attribution:
-    """Integrate the gradient along the path from the baseline, by Gauss's rule and differences."""
-    ends = transformed(view.transformer, np.stack([row, baseline]), view.n_features)
-    norm = _norm(ends[0]) if view.normalize else 1.0
-    changes = row - baseline
-    some, shares = np.flatnonzero(changes), np.zeros(len(row))
-    places, shares_of_place = np.polynomial.legendre.leggauss(N_POINTS)
-    n_at_once = max(1, MOST_VALUES // (2 * len(row)))
-    for place, part in zip((places + 1) / 2, shares_of_place / 2, strict=True):
-        point = baseline + place * changes
-        for first in range(0, len(some), n_at_once):
-            own = some[first : first + n_at_once]
-            steps = np.zeros((len(own), len(row)))
-            steps[np.arange(len(own)), own] = STEP * changes[own]
-            both = np.concatenate([point + steps, point - steps])
-            up, down = np.split(transformed(view.transformer, both, view.n_features), 2)
-            shares[own] += part * ((up - down) @ weights) / (2 * STEP * norm)
-    return Attribution(shares, float(weights @ ends[1] / norm))
+    def back(self, rows: Doubles, gradients: Doubles) -> Doubles:
+        changes = STEP * (rows[-1] - rows[0])
+        some = np.flatnonzero(changes)
+        back, n_at_once = np.zeros_like(rows), max(1, MOST_VALUES // (2 * rows.shape[1]))
+        for i in np.flatnonzero(gradients.any(axis=1)):
+            for first in range(0, len(some), n_at_once):
+                own = some[first : first + n_at_once]
+                steps = np.zeros((len(own), rows.shape[1]))
+                steps[np.arange(len(own)), own] = changes[own]
+                both = np.concatenate([rows[i] + steps, rows[i] - steps])
+                up, down = np.split(self.forward(both), 2)
+                back[i, own] = (up - down) @ gradients[i] / (2 * changes[own])
+        return back

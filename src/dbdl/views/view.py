@@ -242,7 +242,7 @@ class FittedView(Record):
         dtype = X.dtype
         if not (self.recipe.is_learned or self.recipe.constant):
             return X  # of any scale
-        rows = unit_rows(X) if self.recipe.unit else moderate(times_powers(X, self._shift(X)))
+        rows = unit_rows(X) if self.recipe.unit else _moderate(times_powers(X, self._shift(X)))
         rows = (rows - self.mean.astype(dtype)) * self.scale.astype(dtype)
         return rows if self.matrix is None else row_products(rows, self._matrix(dtype))
 
@@ -345,7 +345,7 @@ VIEWS = {
 LEAST_SHARE = 1e-3
 
 
-def moderate(X: Floats) -> Floats:
+def _moderate(X: Floats) -> Floats:
     """Scale rows down that are so far from the training rows that their map would overflow.
 
     Only the direction of such rows matters: they are scaled to unit norm in the end.
