@@ -431,6 +431,31 @@ def refusals(draw):
 
 
 @st.composite
+def explanations(draw):
+    """explain with odd rows and odd requests."""
+    name = draw(st.sampled_from(["DBDL", "DBDL as it is"]))
+    dtype = draw(st.sampled_from(["float64", "float32"]))
+    X = draw(rows(m=draw(st.sampled_from([6, 6, 6, 6, 5]))))
+    odd = draw(st.sampled_from([{}, {}, {}, {"against": "x"}, {"against": [1]}, {"baseline": 3},
+                                {"baseline": np.ones(6)}, {"baseline": np.zeros(6)},
+                                {"n_nearest": "x"}, {"y_train": [1]}]))  # fmt: skip
+
+    def act():
+        explained = fitted(name, dtype).explain(X.value, **odd)
+        shape = np.shape(X.value)
+        expect(shape[-1] == 6, "rows of another width were taken")
+        for why in explained if isinstance(explained, list) else [explained]:
+            expect(np.isfinite(why.shares).all(), "shares are not finite", why.shares)
+            missed = why.constant + why.shares.sum() - why.difference
+            size = max(1.0, abs(why.constant), np.abs(why.shares).max())
+            near = 1e-8 if dtype == "float64" else 1e-4
+            expect(abs(missed) <= near * size, "shares do not add up", missed, size)
+            expect(str(why).startswith("Predicted "), "odd words", str(why))
+
+    return Call(f"{name}.explain", f"{X} {dtype} {odd!r}", act, (X,))
+
+
+@st.composite
 def questions(draw):
     """Methods about the chains, with odd arguments."""
     name = draw(st.sampled_from(["DBDL with draws", "DBDL", "dictionary"]))
@@ -682,8 +707,8 @@ def files(draw):
 
 
 GENERATORS = (fits(), fits(), fits(), queries(), queries(), codings(), codings(), batches(),
-              decodings(), questions(), scores_of_labels(), refusals(), images(), displays(),
-              files(), mapped_rows())  # fmt: skip
+              decodings(), questions(), scores_of_labels(), refusals(), explanations(), images(),
+              displays(), files(), mapped_rows())  # fmt: skip
 calls = st.one_of(*GENERATORS)
 
 # -------------------------------------------------------------------------------- the judge
@@ -711,7 +736,7 @@ NAMES = re.compile(
     "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVDDictionary().get_params(),
               "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side",
               "n_components", "coverage", "max_error", "min_probability", "confidence", "level",
-              "view", "sample_weight",
+              "view", "sample_weight", "against", "baseline", "n_nearest", "y_train",
               *(p for method in OURS.values() for p in method().get_params())}) + r")\b"
 )  # fmt: skip
 #: Where errors may come from: our code, and scikit-learn's checks.

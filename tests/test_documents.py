@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path(dbdl.__file__).parent
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 CONVERGENCE = ROOT / "docs" / "convergence.md"
+EXPLANATIONS = ROOT / "docs" / "explanations.md"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FENCE = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`((?:src/dbdl|tests)/[\w/]+\.py)`")
@@ -115,6 +116,14 @@ def test_the_code_of_the_page_on_convergence_runs(few_sweeps, monkeypatch):
         for _, code in blocks_of(CONVERGENCE):
             exec(compile(code, str(CONVERGENCE), "exec"), names)
     assert names["low"].shape == names["model"].selection_probability_.shape
+
+
+def test_the_code_of_the_page_on_explanations_runs(few_sweeps, capsys):
+    names = {}
+    for _, code in blocks_of(EXPLANATIONS):
+        exec(compile(code, str(EXPLANATIONS), "exec"), names)
+    assert capsys.readouterr().out.startswith("Predicted ")
+    assert names["why"].training_rows
 
 
 def test_the_code_of_contributing_runs(few_sweeps, tmp_path, monkeypatch):
