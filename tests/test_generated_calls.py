@@ -5,6 +5,9 @@
 
 import matplotlib as mpl
 import pytest
+
+pytest.importorskip("pandas", reason="some of the generated input is pandas objects")
+
 from generated_calls import KINDS, outcomes, table, warm_up
 
 mpl.use("Agg")

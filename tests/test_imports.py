@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "_arrays": set(),
     "_threads": set(),
     "_warnings": set(),
+    "_extras": set(),
     "_processor": {"_threads"},
     "_compile": set(),
     "_products": {"_threads", "_compile"},
@@ -24,17 +25,17 @@ MAY_IMPORT = {
     "draws": {"_compile"},
     "model": set(),
     "coding": {"_warnings", "model", "draws", "_arrays", "_products", "_threads", "_compile"},
-    "rows": {"_arrays", "model", "_threads", "_files", "_columns", "_arrow"},
+    "rows": {"_arrays", "_extras", "model", "_threads", "_files", "_columns", "_arrow"},
     "views": {"_arrays", "_products", "_threads", "model", "rows"},
     "missing": {"_arrays", "_products", "_threads", "model", "views", "backends", "draws"},
     "backends": {
         "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
-        "_processor", "_warnings",
+        "_extras", "_processor", "_warnings",
     },
     "sampler": {"model", "backends", "missing", "draws", "_threads", "_files", "_archives"},
     "estimators": {
         "learn", "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws",
-        "_threads", "_arrays", "_loaded", "_warnings",
+        "_threads", "_arrays", "_extras", "_loaded", "_warnings",
     },
     "learn": {
         "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays",
@@ -53,7 +54,7 @@ MAY_IMPORT = {
     "features": {
         "_arrays", "_parameters", "model", "coding", "_threads", "_compile", "_loaded",
     },
-    "datasets": {"_warnings", "features", "_files", "_columns", "_arrow"},
+    "datasets": {"_extras", "_warnings", "features", "_files", "_columns", "_arrow"},
     "report": {
         "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",
         "dbdl",

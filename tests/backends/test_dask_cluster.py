@@ -22,7 +22,7 @@ from dbdl.learn.chain import ChainSettings
 from dbdl.rows import lazy_rows, open_rows
 from dbdl.views import AUTOMATIC, LabelledRows, view_named
 
-distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'dbdl[dask]'")
+distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 da = pytest.importorskip("dask.array")
 
 from dbdl.backends import dask_cluster  # noqa: E402

@@ -295,7 +295,7 @@ def test_a_device_that_does_not_exist_is_named_with_those_that_do(device):
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr("dbdl.backends.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"torch is not installed.*dbdl\[gpu\]"):
+    with pytest.raises(ValueError, match=r"torch is not installed.*pip install torch"):
         DBDLClassifier(device="cuda").fit(np.eye(4), [0, 1, 0, 1])
     assert isinstance(make_backend("auto"), NumbaBackend)
 

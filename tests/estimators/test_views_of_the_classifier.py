@@ -6,7 +6,6 @@ import pickle
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from cones import make_cones
 from sklearn.base import clone
@@ -390,6 +389,7 @@ def test_a_grid_search_chooses_among_views():
 
 
 def test_frames_keep_their_feature_names():
+    pd = pytest.importorskip("pandas")
     X, _ = cones()
     X_NEW, _ = new_cones()
     names = [f"wave {number}" for number in range(12)]

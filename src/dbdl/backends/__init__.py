@@ -8,6 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from dbdl._extras import how_to_install
 from dbdl.backends.base import Backend
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.backends.reference import ReferenceBackend
@@ -59,8 +60,8 @@ def make_engine(rows: Any, device: str) -> Engine | None:
         return engine_for_fit(client)
     if on_cluster:
         raise ValueError(
-            f"device={device!r} needs a Dask cluster, but none is running. Install the extra with "
-            "pip install 'dbdl[dask]' and start one: from dask.distributed import Client; "
+            f"device={device!r} needs a Dask cluster, but none is running. Install Dask with "
+            f"{how_to_install('distributed')} and start one: from dask.distributed import Client; "
             "client = Client()"
         )
     return InTurn()
@@ -114,7 +115,7 @@ def _gpu_problem(device: str) -> str | None:
         return problem
     for package in ("torch", "triton"):
         if find_spec(package) is None:
-            return f"{package} is not installed; install the extra with pip install 'dbdl[gpu]'"
+            return f"{package} is not installed; install it with {how_to_install(package)}"
     import torch
 
     if not torch.cuda.is_available():

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._columns import some
+from dbdl._extras import how_to_install
 from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.dataset import (
@@ -169,7 +170,7 @@ def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
         import h5py
     except ImportError as error:
         raise DataError(
-            f"{path} is a MATLAB file of version 7.3, which needs h5py: pip install 'dbdl[files]', "
+            f"{path} is a MATLAB file of version 7.3, which needs h5py: {how_to_install('h5py')}, "
             "or save it with MATLAB's save(..., '-v7')"
         ) from error
     with reading(path, "MATLAB file"), h5py.File(path, "r") as file:

@@ -24,6 +24,7 @@ from dbdl._columns import (
     look_at_texts,
     some,
 )
+from dbdl._extras import how_to_install
 from dbdl._files import reading
 from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 
@@ -62,7 +63,7 @@ def read_parquet(path: Path, options: Options) -> Dataset:
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise DataError(
-            f"{path} is a parquet file, which needs pyarrow: pip install 'dbdl[files]', or save "
+            f"{path} is a parquet file, which needs pyarrow: {how_to_install('pyarrow')}, or save "
             "the table as .csv"
         ) from error
     with reading(path, "parquet file"):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from dbdl._extras import how_to_install
 from dbdl._warnings import warn_caller
 from dbdl.learn.members import Member
 from dbdl.sampler.diagnostics import Diagnostics, diagnose, kept_values
@@ -78,7 +79,7 @@ class PosteriorMixin:
 
         Atoms and selection probabilities are not included: atom k of one chain is not atom k of
         another, so that statistics over chains would mean nothing. The first half of the sweeps is
-        left out. Needs the extra ``dbdl[arviz]``.
+        left out. Needs the package arviz-base.
 
         Parameters
         ----------
@@ -97,7 +98,7 @@ class PosteriorMixin:
             from arviz_base import from_dict
         except ImportError as error:
             raise ImportError(
-                "to_arviz needs the package arviz-base. Install it with: pip install 'dbdl[arviz]'"
+                f"to_arviz needs the package arviz-base: {how_to_install('arviz_base')}"
             ) from error
         names = list(dict.fromkeys(chain.view.name for chain in self.chains_))
         if view is None and len(names) == 1:

@@ -155,9 +155,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Scale rows to unit norm, in every view. The default precisions make sense for unit rows
         only. With False the only view is "plain".
     device : str, default="cpu"
-        Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs the extra
-        ``dbdl[gpu]``), "auto" for a GPU if there is one. "dask" runs the chains on the workers of
-        the current ``dask.distributed`` client (needs ``dbdl[dask]``), "dask:cuda" on their GPUs.
+        Where chains run and rows are coded: "cpu", "cuda" or "cuda:1" for a GPU (needs
+        PyTorch and Triton), "auto" for a GPU if there is one. "dask" runs the chains on the
+        workers of the current ``dask.distributed`` client, "dask:cuda" on their GPUs.
     checkpoint : str or path-like, default=None
         Folder for the state of every chain, created if necessary. A `fit` with the same data and
         parameters is resumed from there, even if the process was killed, and gives the same bits;

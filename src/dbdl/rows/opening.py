@@ -21,6 +21,7 @@ from dbdl._columns import (
     find_features,
     some,
 )
+from dbdl._extras import how_to_install
 from dbdl._files import DataError, checked_path, reading
 from dbdl.rows.readers import Hdf5Rows, NpyRows, ParquetRows, Reader, ZarrRows
 
@@ -184,5 +185,5 @@ def _labels(group: Any, name: str) -> NDArray[Any] | None:
 def _need(package: str, path: Path) -> None:
     if find_spec(package) is None:
         raise ModuleNotFoundError(
-            f"{path} needs {package}, which is not installed: pip install 'dbdl[files]'"
+            f"{path} needs {package}, which is not installed: {how_to_install(package)}"
         )
