@@ -2,8 +2,8 @@
 
     python tools/lowest.py [extra ...]
 
-`make test-lowest` installs them. Only the packages that pyproject.toml names are held at their lowest
-version; pip chooses the packages that those need.
+`make test-lowest` installs them. Only the packages that pyproject.toml names are held at their
+lowest version; pip chooses the packages that those need.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 1. An sdist and a wheel are built into `dist/`, and their metadata and licences are checked.
 2. The wheel is installed in an empty environment with no extras. `import dbdl`, the command and the
    code of the README run there. Blocks that need an optional package are named and left out.
-3. The fast tests of the unpacked sdist run on the wheel with the extra `test`. `--quick` leaves this
-   out, and `--tests` narrows it down.
+3. The fast tests of the unpacked sdist run on the wheel with the extra `test`. `--quick` leaves
+   this out, and `--tests` narrows it down.
 
 It stops at the first step that fails. `make release-check` runs it with what it needs.
 """

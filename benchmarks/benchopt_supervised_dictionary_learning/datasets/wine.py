@@ -1,0 +1,13 @@
+"""Chemical measurements of wines: 178 rows, 13 features, 3 classes; standardised."""
+
+from benchopt import BaseDataset
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+
+
+class Dataset(BaseDataset):
+    name = "wine"
+
+    def get_data(self):
+        X, y = load_wine(return_X_y=True)
+        return {"X": scale(X), "y": y}
