@@ -17,7 +17,7 @@ FAST := -n auto -m "not slow and not release"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two installations at once would disturb each other
-.PHONY: help demo test test-all test-bits test-slow test-interpreter test-browser test-lowest bench
+.PHONY: help demo test test-all test-bits test-slow test-interpreter test-browser test-lowest bench docs
 .PHONY: coverage lint format hooks release-check new-version clean
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make coverage    run the tests and say which lines they do not reach"
 	@echo "make release-check   build, install and test what a release would contain"
 	@echo "make new-version VERSION=0.3.0   turn Unreleased in the changelog into a version"
+	@echo "make docs     build the site, and run its gallery; writes docs/_build/html/"
 	@echo "make lint     run ruff and mypy, look for misspelt words, check workflows and forms"
 	@echo "make hooks    let git run the quick checks before each commit"
 	@echo "make format   let ruff fix what it can"
@@ -76,6 +77,12 @@ coverage: $(VENV)/.installed-coverage
 bench: $(VENV)/.installed-bench
 	$(RUN) -m benchmarks $(BENCH_ARGS)
 
+# From an empty cache and without the network: warnings are errors, and every example of the gallery runs.
+docs: $(VENV)/.installed-docs
+	rm -rf docs/_build docs/api docs/generated docs/gallery
+	$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 lint: $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -102,6 +109,7 @@ new-version:
 clean:
 	rm -rf $(VENV) $(LOWEST) .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	rm -rf demo_output benchmarks/output browser_output
+	rm -rf docs/_build docs/api docs/generated docs/gallery
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:

@@ -19,7 +19,21 @@ LONGEST_REASON = 200
 
 
 class DataError(ValueError):
-    """Data that was found, but cannot be used as it is; the message says what to do."""
+    r"""Data that was found, but cannot be used as it is; the message says what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from dbdl.datasets import DataError, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "table.csv")
+    ...     _ = path.write_text("length,kind\n1.5,a\nlong,b\n")
+    ...     try:
+    ...         load(path)
+    ...     except DataError:
+    ...         print("one of the cells is not a number, and the message says which")
+    one of the cells is not a number, and the message says which
+    """
 
 
 def checked_path(path: object) -> Path:

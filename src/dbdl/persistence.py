@@ -38,7 +38,17 @@ RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
 
 
 class ModelFileError(Exception):
-    """A model file cannot be written or read; the message says why and what to do."""
+    """A model file cannot be written or read; the message says why and what to do.
+
+    Examples
+    --------
+    >>> from dbdl.persistence import ModelFileError, load
+    >>> try:
+    ...     load("no such file.skops")
+    ... except ModelFileError as error:
+    ...     print(error)
+    cannot read a model from no such file.skops: ...
+    """
 
 
 def save(
@@ -124,6 +134,15 @@ def load(path: str | os.PathLike[str]) -> Any:
         Where there is no such file, it is cut off or damaged, it is not a model file, it would
         unpack to far more than its size, it holds types that are not trusted or values that a model
         does not have, or it was written by a newer major version of dbdl.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dbdl
+    >>> from dbdl.persistence import load, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(dbdl.BetaProcessDictionary(n_sweeps=5), f"{folder}/model.skops"))
+    BetaProcessDictionary(n_sweeps=5)
     """
     from skops import io as skops_io
 
@@ -161,7 +180,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def read_columns(path: str | os.PathLike[str]) -> Columns:
-    """Return the columns that the model in a file was fitted on; none where it names none."""
+    """Return the columns that the model in a file was fitted on; none where it names none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dbdl
+    >>> from dbdl.persistence import Columns, read_columns, save
+    >>> columns = Columns(("length", "width"), "species")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read_columns(save(dbdl.DBDLClassifier(), f"{folder}/model.skops", columns)).features
+    ('length', 'width')
+    """
     about = _read(path)[1]
     try:
         found = about["columns"]
@@ -172,12 +202,30 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
 
 
 def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the versions of dbdl, Python and other packages that a model file was written with."""
+    """Return the versions of dbdl, Python and other packages that a model file was written with.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dbdl
+    >>> from dbdl.persistence import read_versions, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     versions = read_versions(save(dbdl.DBDLClassifier(), f"{folder}/model.skops"))
+    >>> versions["dbdl"] == dbdl.__version__
+    True
+    """
     return dict(_read(path)[1]["versions"])
 
 
 def untrusted_types(names: Iterable[str]) -> list[str]:
-    """Return those names of types that are not ours, in order."""
+    """Return those names of types that are not ours, in order.
+
+    Examples
+    --------
+    >>> from dbdl.persistence import untrusted_types
+    >>> untrusted_types(["dbdl.estimators.classifier.DBDLClassifier", "os.system"])
+    ['os.system']
+    """
     return [name for name in names if not _is_ours(name)]
 
 

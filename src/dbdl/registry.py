@@ -68,6 +68,17 @@ class Method:
     only_where_named : bool
         Whether the tables of the experiments leave it out unless they name it: it takes too long
         on the larger data sets.
+
+    Examples
+    --------
+    >>> import dbdl
+    >>> method = dbdl.methods()["SRC (OMP)"]
+    >>> method.paper
+    'Wright, Yang, Ganesh, Sastry and Ma 2009'
+    >>> method(n_nonzero=10)
+    SRCClassifier(coder='omp', n_nonzero=10)
+    >>> dbdl.methods()["DPL"].size
+    'n_atoms_per_class'
     """
 
     name: str

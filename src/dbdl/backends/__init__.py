@@ -38,6 +38,12 @@ def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None 
         Threads on the CPU.
     engine : Engine, optional
         Works on rows that are not in memory here (see `make_engine`).
+
+    Examples
+    --------
+    >>> from dbdl.backends import make_backend
+    >>> make_backend("cpu", n_threads=2).n_threads
+    2
     """
     on_cluster, device = _split(device)
     if engine is None:
@@ -48,7 +54,15 @@ def make_backend(device: str = "cpu", n_threads: int = 1, engine: Engine | None 
 
 
 def make_engine(rows: Any, device: str) -> Engine | None:
-    """Return the engine that works on parts of rows; None for rows that stay in memory."""
+    """Return the engine that works on parts of rows; None for rows that stay in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.backends import make_engine
+    >>> make_engine(np.eye(3), "cpu") is None  # rows in memory need none
+    True
+    """
     on_cluster, _ = _split(device)
     lazy = isinstance(rows, LazyRows)
     if not lazy and not on_cluster:

@@ -48,7 +48,17 @@ _USAGE, _STRENGTH, _PRIOR = (
 
 @dataclass(frozen=True)
 class NumbaBackend(HostBackend):
-    """Compiled blocks on ``n_threads`` threads."""
+    """Compiled blocks on ``n_threads`` threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.backends import NumbaBackend
+    >>> from dbdl.coding import Forward, PreparedAtoms
+    >>> X, atoms = np.array([[0.0, 2.0]]), PreparedAtoms(np.eye(2))
+    >>> Forward(1).encode(X, atoms, NumbaBackend(n_threads=2)).toarray()
+    array([[0., 2.]])
+    """
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
         gram = gram_matrix(atoms, self.n_threads)

@@ -25,7 +25,14 @@ from dbdl.model.statistics import AtomSums, UsageSums, Weights
 
 @dataclass(frozen=True)
 class ReferenceBackend(HostBackend):
-    """Dense NumPy, one thread."""
+    """Dense NumPy, one thread.
+
+    Examples
+    --------
+    >>> from dbdl.backends import BACKENDS, ReferenceBackend
+    >>> BACKENDS["reference"] is ReferenceBackend
+    True
+    """
 
     def place(
         self, X: Floats, class_of_row: NDArray[np.int64], sample_weight: Weights = None

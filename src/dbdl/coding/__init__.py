@@ -40,7 +40,14 @@ FAMILIES: dict[str, type[Coder]] = {
 
 
 def lengths_for(n_features: int) -> list[int]:
-    """Numbers of non-zeros worth trying: up to half the features, or up to 4 if there are few."""
+    """Numbers of non-zeros worth trying: up to half the features, or up to 4 if there are few.
+
+    Examples
+    --------
+    >>> from dbdl.coding import lengths_for
+    >>> lengths_for(30)
+    [1, 2, 3, 4, 5, 7, 10, 14]
+    """
     most = max(n_features // 2, min(n_features, 4))
     return [n for n in LENGTHS if n <= most]
 
@@ -65,6 +72,12 @@ def candidates(
     few_rows : bool
         Whether few rows choose. "auto" then means the lasso's path alone, if it runs on the device:
         few rows cannot tell many coders apart, and more rows choose this family most often.
+
+    Examples
+    --------
+    >>> from dbdl.coding import Forward, candidates
+    >>> [coder.label for coder in candidates(["lasso", Forward(5)], [7, 14])]
+    ['L14', 'F5']
     """
     parts = [wanted] if isinstance(wanted, str | Coder) else list(wanted)
     if not parts:

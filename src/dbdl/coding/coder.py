@@ -36,6 +36,13 @@ class CodePrior(Record):
     precision : ndarray of shape (n_atoms,)
         Precision of the coefficient of an atom that is used.
     noise_precision : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.coding import CodePrior
+    >>> CodePrior(np.array([0.9, 0.1]), np.ones(2), 100.0).noise_precision
+    100.0
     """
 
     probability: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
@@ -51,6 +58,17 @@ class PreparedAtoms:
     atoms : ndarray of shape (n_atoms, n_features)
     prior : CodePrior, optional
         Needed by coders that sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.coding import PreparedAtoms
+    >>> atoms = PreparedAtoms(np.array([[1.0, 0.0], [0.6, 0.8]]))
+    >>> atoms.gram
+    array([[1. , 0.6],
+           [0.6, 1. ]])
+    >>> atoms.longest(10)
+    2
     """
 
     def __init__(self, atoms: Floats, prior: CodePrior | None = None) -> None:
@@ -198,7 +216,19 @@ def slopes_of_least_squares(
 def encode_each(
     X: Floats, atoms: PreparedAtoms, coders: Sequence[Coder], backend: CodingBackend
 ) -> list[csr_matrix]:
-    """Codes of rows by each coder; coders of one family share their work."""
+    """Codes of rows by each coder; coders of one family share their work.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> atoms = np.eye(3)
+    >>> X = np.array([[3.0, 0.0, 1.0]])
+    >>> from dbdl.backends import NumbaBackend
+    >>> from dbdl.coding import Forward, PreparedAtoms, encode_each
+    >>> short, long = encode_each(X, PreparedAtoms(atoms), [Forward(1), Forward(2)], NumbaBackend())
+    >>> short.toarray(), long.toarray()
+    (array([[3., 0., 0.]]), array([[3., 0., 1.]]))
+    """
     X = np.ascontiguousarray(X, dtype=atoms.atoms.dtype)
 
     def encode(rows: Floats, exponent: int) -> list[csr_matrix]:

@@ -39,6 +39,12 @@ class Greedy(Coder):
     ----------
     path_average : bool
         Whether a code is the mean of the codes along its path.
+
+    Examples
+    --------
+    >>> from dbdl.coding import Forward, Greedy, Orthogonal
+    >>> issubclass(Forward, Greedy), Orthogonal(28, path_average=True).label
+    (True, 'O28m')
     """
 
     devices: ClassVar[frozenset[str]] = frozenset({"cpu", "cuda"})
@@ -97,7 +103,20 @@ class Greedy(Coder):
 
 @dataclass(frozen=True)
 class Forward(Greedy):
-    """Matching pursuit by the atom that lowers the residual most after projection."""
+    """Matching pursuit by the atom that lowers the residual most after projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> atoms = np.eye(3)
+    >>> X = np.array([[3.0, 0.0, 1.0]])
+    >>> from dbdl.backends import NumbaBackend
+    >>> from dbdl.coding import Forward, PreparedAtoms
+    >>> Forward(1).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()
+    array([[3., 0., 0.]])
+
+    As the coder of a model, ``DBDLClassifier(coder=Forward(20))``.
+    """
 
     name: ClassVar[str] = "forward"
     rule: ClassVar[Rule] = "forward"
@@ -105,7 +124,18 @@ class Forward(Greedy):
 
 @dataclass(frozen=True)
 class Orthogonal(Greedy):
-    """Textbook matching pursuit, by the atom best correlated with the residual."""
+    """Textbook matching pursuit, by the atom best correlated with the residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> atoms = np.eye(3)
+    >>> X = np.array([[3.0, 0.0, 1.0]])
+    >>> from dbdl.backends import NumbaBackend
+    >>> from dbdl.coding import Orthogonal, PreparedAtoms
+    >>> Orthogonal(2).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()
+    array([[3., 0., 1.]])
+    """
 
     name: ClassVar[str] = "orthogonal"
     rule: ClassVar[Rule] = "orthogonal"

@@ -16,7 +16,18 @@ from dbdl.coding.lasso import lasso
 
 @dataclass(frozen=True)
 class LassoPath(Coder):
-    """The last code on the lasso's path with at most ``n_nonzero`` non-zeros."""
+    """The last code on the lasso's path with at most ``n_nonzero`` non-zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> atoms = np.eye(3)
+    >>> X = np.array([[3.0, 0.0, 1.0]])
+    >>> from dbdl.backends import NumbaBackend
+    >>> from dbdl.coding import LassoPath, PreparedAtoms
+    >>> LassoPath(1).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()  # 3, shrunk by 1
+    array([[2., 0., 0.]])
+    """
 
     name: ClassVar[str] = "lasso"
 

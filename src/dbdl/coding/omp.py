@@ -230,6 +230,15 @@ def omp_path(
     -------
     codes : list of csr_matrix of shape (n_samples, n_atoms)
         One per entry of ``n_nonzero``, equal to that of :func:`omp` bit for bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> atoms = np.eye(3)
+    >>> X = np.array([[3.0, 0.0, 1.0]])
+    >>> from dbdl.coding import omp_path
+    >>> [codes.nnz for codes in omp_path(X, atoms, [1, 2])]
+    [1, 2]
     """
     return _code(X, atoms, as_lengths(n_nonzero), None, rule, gram, n_jobs)
 

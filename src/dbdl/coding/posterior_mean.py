@@ -51,6 +51,17 @@ class PosteriorMean(Coder):
     ----------
     n_sweeps : int
         Passes over the atoms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.backends import NumbaBackend
+    >>> from dbdl.coding import CodePrior, PosteriorMean, PreparedAtoms
+    >>> prior = CodePrior(np.full(3, 0.5), np.ones(3), 1e4)
+    >>> atoms = PreparedAtoms(np.eye(3), prior)
+    >>> X = np.array([[3.0, 0.0, 1.0]])
+    >>> PosteriorMean(2).encode(X, atoms, NumbaBackend()).toarray().round(1)
+    array([[3., 0., 1.]])
     """
 
     name: ClassVar[str] = "posterior mean"

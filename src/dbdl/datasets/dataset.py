@@ -17,12 +17,29 @@ Floats = NDArray[np.floating[Any]]
 
 
 class DataNotFoundError(FileNotFoundError):
-    """Data that is not there; the message says which files, where to get and where to put them."""
+    """Data that is not there; the message says which files, where to get and where to put them.
+
+    Examples
+    --------
+    >>> from dbdl.datasets import DataNotFoundError, load
+    >>> try:
+    ...     load("no such table.csv")
+    ... except DataNotFoundError:
+    ...     print("the message says where it was looked for")
+    the message says where it was looked for
+    """
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read a data set; the parameters of `dbdl.datasets.load` say more."""
+    """How to read a data set; the parameters of `dbdl.datasets.load` say more.
+
+    Examples
+    --------
+    >>> from dbdl.datasets import Options
+    >>> Options(label="species").labelled
+    True
+    """
 
     features: str | None = None  # kind of features; that of the form where None
     settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of the extractor
@@ -61,6 +78,15 @@ class Dataset:
         Of a table: which columns were used, see `dbdl.persistence.Columns`.
     classes : ndarray of shape (n_classes,)
         The labels that occur, sorted; empty without labels.
+
+    Examples
+    --------
+    >>> from dbdl.datasets import load
+    >>> data = load("digits")
+    >>> data.n_samples, data.n_features, data.image_shape
+    (1797, 64, (8, 8))
+    >>> data.classes[:3]
+    array([0, 1, 2])
     """
 
     X: Floats

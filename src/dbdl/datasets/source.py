@@ -30,6 +30,12 @@ class Form:
         Takes the path and `Options` (with ``features`` set), gives a `Dataset`.
     settings : mapping
         The data set's own parameters of each extractor, by kind of features.
+
+    Examples
+    --------
+    >>> from dbdl.datasets import sources
+    >>> [form.file for form in sources()["coil20"].forms]
+    ['coil20_32x32.npz', 'COIL20.mat']
     """
 
     file: str
@@ -50,6 +56,12 @@ class Source:
         In the order in which they are looked for.
     obtain : str
         Where to get it.
+
+    Examples
+    --------
+    >>> from dbdl.datasets import sources
+    >>> sources()["yaleb"].features
+    ('random faces', 'pixels')
     """
 
     name: str

@@ -53,9 +53,10 @@ class BetaProcessDictionary(DictionaryEstimator):
     n_nonzero : int or "auto", default="auto"
         Number of non-zeros in the code of a new row; "auto" takes the mean number of atoms that a
         training row uses at the end of the chain.
-    n_draws, model, forgetting, normalize, device, checkpoint, checkpoint_every, warm_start, \
-n_jobs, random_state, verbose
+    n_draws, model, forgetting, normalize, device
         As for `DBDLClassifier`; all rows are the "smallest class" of ``usage_a`` and ``usage_b``.
+    checkpoint, checkpoint_every, warm_start, n_jobs, random_state, verbose
+        As for `DBDLClassifier`.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ n_jobs, random_state, verbose
     filler_ : Filler
         As for `DBDLClassifier`.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

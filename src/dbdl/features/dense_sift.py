@@ -61,6 +61,14 @@ class LocalDescriptors:
         Row and column of the pixel in the middle of each patch.
     image_shape : tuple of int
         Height and width of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.features import dense_sift
+    >>> found = dense_sift(np.random.default_rng(0).random((32, 32)))
+    >>> found.values.shape[1], found.image_shape
+    (128, (32, 32))
     """
 
     values: NDArray[np.float32]

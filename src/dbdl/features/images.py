@@ -42,6 +42,13 @@ def read_grey(
     -------
     grey : ndarray of shape (height, width), float32
         Levels between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.features import read_grey
+    >>> read_grey(np.full((40, 20, 3), 255, dtype=np.uint8), longest_side=10).shape
+    (10, 5)
     """
     grey = _from_file(Path(image)) if isinstance(image, str | Path) else _from_array(image)
     if longest_side is not None and not (isinstance(longest_side, Integral) and longest_side > 0):

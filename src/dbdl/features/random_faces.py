@@ -48,7 +48,7 @@ class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         The directions.
     n_features_in_ : int
         Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where X had them.
 
     References

@@ -104,6 +104,16 @@ class AtomsDisplay:
         The axes of all panels, and of the first; set by `plot`.
     figure_ : Figure
         Set by `plot`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dbdl import DBDLClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60], y[:60])
+    >>> from dbdl.plotting import AtomsDisplay
+    >>> AtomsDisplay.from_estimator(model, image_shape=(8, 8), n_atoms=20).pixels.shape[0]
+    20
     """
 
     pixels: Pixels
@@ -174,6 +184,16 @@ class SelectionDisplay:
         The axes of all panels, and of the first; set by `plot`.
     figure_ : Figure
         Set by `plot`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dbdl import DBDLClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60], y[:60])
+    >>> from dbdl.plotting import SelectionDisplay
+    >>> SelectionDisplay.from_estimator(model, n_classes=3).names
+    ['0', '4', '9']
     """
 
     probability: Floats
@@ -226,6 +246,16 @@ class TraceDisplay:
         The axes of all panels, and of the first; set by `plot`.
     figure_ : Figure
         Set by `plot`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dbdl import DBDLClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60], y[:60])
+    >>> from dbdl.plotting import TraceDisplay
+    >>> TraceDisplay.from_estimator(model, fields=["n_atoms"]).trace.n_atoms.shape
+    (1, 2)
     """
 
     trace: Trace

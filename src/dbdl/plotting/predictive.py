@@ -57,6 +57,19 @@ class PredictiveCheckDisplay:
         The axes of all panels, and of the first; set by `plot`.
     figure_ : Figure
         Set by `plot`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dbdl import DBDLClassifier, ModelSettings
+    >>> from dbdl.plotting import PredictiveCheckDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> settings = ModelSettings(keep_atom_draws=True)
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=4, n_draws=2, model=settings, random_state=0)
+    >>> model = model.fit(X[:60], y[:60])
+    >>> display = PredictiveCheckDisplay.from_estimator(model, X[60:80], y[60:80])
+    >>> len(display.statistics)
+    2
     """
 
     statistics: list[Statistic]

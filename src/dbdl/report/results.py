@@ -38,6 +38,22 @@ def write_results(
     Returns
     -------
     path : Path
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from dbdl.datasets import load
+    >>> from dbdl.experiments.rows import labelled_rows
+    >>> from dbdl.experiments.run import run_table
+    >>> from dbdl.experiments.spec import load_table
+    >>> from dbdl.experiments.summary import summarise
+    >>> from dbdl.report import write_results
+    >>> table, data = load_table("iris"), labelled_rows(load("iris"), unit=False)
+    >>> records = run_table(table, data, None, only=["1-NN"], n_splits=2, quick=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_results(table, summarise(table, records), f"{folder}/results.html")
+    ...     page.read_text("utf-8")[:15]
+    '<!doctype html>'
     """
     columns = [_column(panel) for panel in panels(experiment, lines)]
     if not columns:

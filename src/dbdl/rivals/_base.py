@@ -175,7 +175,7 @@ class RowParameters(Declared):
     Attributes
     ----------
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
     """
 
     normalize: bool = True

@@ -44,7 +44,7 @@ class ScaledRowsClassifier(Behind, ClassifierMixin, BaseEstimator):
     classifier_ : estimator
         The fitted one.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
     scaler_ : StandardScaler
         Set with ``scaling="standard"``.
 

@@ -30,7 +30,15 @@ class RowMap(Protocol):
 
 @dataclass(frozen=True)
 class Preparation:
-    """The conversion of raw rows that an estimator asks for."""
+    """The conversion of raw rows that an estimator asks for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.rows import Preparation
+    >>> Preparation(np.dtype(np.float32))(np.eye(2)).dtype
+    dtype('float32')
+    """
 
     dtype: np.dtype[Any]  # float32 or float64
     view: RowMap | None = None  # applied to the rows at the end
@@ -53,7 +61,20 @@ class Preparation:
 
 @dataclass(frozen=True)
 class LazyRows:
-    """Rows (n_samples, n_features) that are read and prepared when they are asked for."""
+    """Rows (n_samples, n_features) that are read and prepared when they are asked for.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from dbdl.rows import lazy_rows, open_rows
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "rows.npy")
+    ...     np.save(path, np.ones((5, 3)))
+    ...     X, _ = open_rows(path)
+    ...     lazy_rows(X).shape
+    (5, 3)
+    """
 
     reader: Reader
     prepare: Preparation
@@ -137,6 +158,13 @@ def lazy_rows(X: Any) -> LazyRows | None:
 
     These are memory-mapped arrays (of more than 256 MiB), HDF5 and zarr datasets, Dask
     collections, and the readers of `open_rows`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.rows import lazy_rows
+    >>> lazy_rows(np.eye(3)) is None  # rows in memory
+    True
     """
     reader = reader_of(X)
     if reader is None:

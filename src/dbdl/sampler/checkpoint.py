@@ -27,7 +27,23 @@ RecordType = TypeVar("RecordType")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be written, read or resumed from; the message says what to do."""
+    """A checkpoint cannot be written, read or resumed from; the message says what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from dbdl import CheckpointError, DBDLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = DBDLClassifier(n_chains=1, n_sweeps=2, checkpoint=folder, random_state=0)
+    ...     _ = model.fit(X, y)
+    ...     try:
+    ...         model.fit(X[::2], y[::2])
+    ...     except CheckpointError:
+    ...         print("these are other rows than those of the checkpoint")
+    these are other rows than those of the checkpoint
+    """
 
 
 def to_arrays(record: Any, prefix: str = "") -> dict[str, NDArray[Any]]:

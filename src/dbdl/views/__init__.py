@@ -79,7 +79,16 @@ FEW_ATOMS = 0.3
 
 
 def view_named(name: str) -> View | KernelView:
-    """Return the view of a name such as "unit whitened + constant"."""
+    """Return the view of a name such as "unit whitened + constant".
+
+    Examples
+    --------
+    >>> from dbdl.views import view_named
+    >>> view_named("plain + constant").constant
+    True
+    >>> view_named("kernel of plain").inner == view_named("plain")
+    True
+    """
     if name.startswith(KERNEL):
         inner = view_named(name.removeprefix(KERNEL))
         if isinstance(inner, View):
@@ -103,6 +112,15 @@ def make_views(
 
     Without ``normalize`` rows are used as they are, so "auto" means the plain view. With ``linear``
     it has no kernel views.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from dbdl.views import make_views
+    >>> len(make_views("auto"))
+    7
+    >>> [view.name for view in make_views(["plain", PCA(5)])]
+    ['plain', 'PCA(n_components=5)']
     """
     if isinstance(wanted, str) and wanted == "auto":
         wanted = AUTOMATIC_LINEAR if linear else AUTOMATIC

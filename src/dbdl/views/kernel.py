@@ -53,6 +53,12 @@ class KernelView(Record):
         The view in which rows are compared.
     outer : View
         The view of the coordinates.
+
+    Examples
+    --------
+    >>> from dbdl.views import KernelView, View
+    >>> KernelView(View(constant=True)).name
+    'kernel of plain + constant'
     """
 
     inner: View
@@ -131,7 +137,17 @@ class Kernel(Record):
 
 @dataclass(frozen=True)
 class FittedKernelView(Record):
-    """A kernel view learned from rows: a kernel, and the view of its coordinates."""
+    """A kernel view learned from rows: a kernel, and the view of its coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.views import LabelledRows, view_named
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> view = view_named("kernel of plain").fit(LabelledRows(X, np.arange(20) % 2, 2))
+    >>> view.apply(X).shape[0], view.restore(view.apply(X)).shape
+    (20, (20, 3))
+    """
 
     recipe: KernelView
     kernel: Kernel

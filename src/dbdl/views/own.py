@@ -27,7 +27,15 @@ def name_of(transformer: Any) -> str:
 
 @dataclass(frozen=True)
 class OwnView:
-    """The recipe of a view by a transformer, which is copied and fitted for each member."""
+    """The recipe of a view by a transformer, which is copied and fitted for each member.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from dbdl.views import OwnView
+    >>> OwnView(PCA(2)).name
+    'PCA(n_components=2)'
+    """
 
     transformer: Any
     normalize: bool = True
@@ -54,7 +62,17 @@ class OwnView:
 
 @dataclass(frozen=True)
 class FittedOwnView(Record):
-    """A fitted transformer."""
+    """A fitted transformer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.decomposition import PCA
+    >>> from dbdl.views import LabelledRows, OwnView
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> OwnView(PCA(2)).fit(LabelledRows(X, np.arange(20) % 2, 2)).apply(X).shape
+    (20, 2)
+    """
 
     transformer: Any
     n_features: Annotated[int, Size("n_features")]

@@ -38,7 +38,17 @@ class Labels(NamedTuple):
 
 
 class LabelledRows(NamedTuple):
-    """Rows to learn views from, in memory or read in parts, with their classes and weights."""
+    """Rows to learn views from, in memory or read in parts, with their classes and weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.views import LabelledRows
+    >>> weights = np.array([1, 1, 1, 2])
+    >>> rows = LabelledRows(np.eye(4), np.array([0, 0, 1, 1]), 2, sample_weight=weights)
+    >>> rows.n_rows
+    5.0
+    """
 
     X: Any  # (n_samples, n_features)
     class_of_row: Classes
@@ -69,7 +79,14 @@ class LabelledRows(NamedTuple):
 
 
 def evenly_spread(n_rows: int, most: int) -> NDArray[np.int64]:
-    """Numbers of at most this many rows, evenly spread."""
+    """Numbers of at most this many rows, evenly spread.
+
+    Examples
+    --------
+    >>> from dbdl.views import evenly_spread
+    >>> evenly_spread(9, 3)
+    array([0, 4, 8])
+    """
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 

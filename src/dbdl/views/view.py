@@ -86,6 +86,17 @@ class View(Record):
         Scale rows to unit norm before anything else.
     normalize : bool
         Scale rows to unit norm at the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.views import LabelledRows, View, view_named
+    >>> view_named("whitened + constant") == View(centred=True, power=0.5, constant=True)
+    True
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> fitted = View(centred=True).fit(LabelledRows(X, np.arange(20) % 2, 2))
+    >>> np.linalg.norm(fitted.apply(X), axis=1).round(6)[:3]
+    array([1., 1., 1.])
     """
 
     centred: bool = False
@@ -186,6 +197,17 @@ class FittedView(Record):
     length : float
         Mean norm of the training rows, multiplied by the same power of two, if each is scaled to
         unit norm first; otherwise 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.views import LabelledRows, view_named
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> view = view_named("standardised + constant").fit(LabelledRows(X, np.arange(20) % 2, 2))
+    >>> view.n_features  # with the constant coordinate
+    4
+    >>> np.allclose(view.restore(view.apply(X)), X)
+    True
     """
 
     recipe: View
