@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from typer.testing import CliRunner
 
 import dbdl
-from dbdl.cli import app
+from dbdl.cli import COMMANDS, app
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(dbdl.__file__).parent
@@ -139,6 +139,9 @@ def prepared(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
+#: Pages that take long: kernels of features of images, and of float32 rows, are compiled for them.
+SLOW = ("data.md", "recipes.md")
+
 #: Names of `prepared` that a page does not make itself.
 GIVEN = {
     "README.md": ("dask_array",),
@@ -160,8 +163,11 @@ def test_the_code_of_the_readme_runs(few_sweeps, cluster, prepared, capsys):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page not in (CONVERGENCE, EXPLANATIONS) and has_code(page)],
-    ids=lambda page: page.name,
+    [
+        pytest.param(page, id=page.name, marks=pytest.mark.slow if page.name in SLOW else ())
+        for page in PAGES
+        if page not in (CONVERGENCE, EXPLANATIONS) and has_code(page)
+    ],
 )
 def test_the_code_of_a_page_runs(page, few_sweeps, cluster, prepared, monkeypatch):
     """From top to bottom, and with it the commands of its blocks for the shell."""
@@ -240,9 +246,8 @@ def test_commands_that_a_page_names_exist(page):
         assert find_spec(module) is not None, module
     for script in re.findall(r"python (tests/\w+\.py)", text):
         assert (ROOT / script).is_file()
-    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
     for command in re.findall(r"(?:^|`)dbdl ([a-z]+)\b", text, re.MULTILINE):
-        assert command in commands, command
+        assert command in COMMANDS, command
 
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=lambda page: page.name)

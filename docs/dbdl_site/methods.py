@@ -12,7 +12,6 @@ from html import escape
 
 import dbdl
 from dbdl.registry import Method
-from dbdl.rivals._scaled_rows import ScaledRowsClassifier
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,11 @@ GROUPS = (
         ),
     ),
     Group(
+        "In whitened views",
+        "Rivals that see the rows through one of the views of DBDL, chosen on training rows.",
+        ("CRC (whitened)", "SRC (OMP, whitened)", "LLC (whitened)", "DPL (whitened)"),
+    ),
+    Group(
         "One dictionary per class",
         "A row belongs to the class whose atoms explain it best. Some add atoms that all classes "
         "share.",
@@ -118,10 +122,10 @@ def groups() -> list[Group]:
 
 
 def class_of(method: Method) -> type:
-    """Return the class behind a method; that of scikit-learn if it stands behind scaled rows."""
+    """Return the class behind a method; that within if it stands behind scaled or mapped rows."""
     estimator = method()
-    if isinstance(estimator, ScaledRowsClassifier):
-        estimator = method.make.args[0]()
+    if type(estimator).__module__.startswith("dbdl.rivals._"):  # it passes rows on to another
+        estimator = estimator.classifier
     return type(estimator)
 
 

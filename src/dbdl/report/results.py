@@ -53,7 +53,7 @@ def write_results(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = write_results(table, summarise(table, records), f"{folder}/results.html")
     ...     page.read_text("utf-8")[:15]
-    '<!doctype html>'
+    '<!DOCTYPE html>'
     """
     columns = [_column(panel) for panel in panels(experiment, lines)]
     if not columns:
