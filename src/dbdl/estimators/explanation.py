@@ -103,6 +103,18 @@ class Explanation(Record):
     classes : ndarray of shape (n_classes,)
     atoms : tuple of AtomShare
         The atoms of all chains that the row uses, with the largest share first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dbdl import DBDLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=5, random_state=0).fit(X, y)
+    >>> why = model.explain(X[0])
+    >>> int(why.predicted), len(why.shares)
+    (0, 4)
+    >>> bool(abs(why.constant + why.shares.sum() - why.difference) < 1e-6)
+    True
     """
 
     predicted: Any
