@@ -5,6 +5,7 @@ from benchopt import BaseObjective
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.preprocessing import StandardScaler
 
 
 class Objective(BaseObjective):
@@ -17,13 +18,16 @@ class Objective(BaseObjective):
     # Half of the rows to learn from is what most papers on such methods take.
     parameters = {"train_share": [0.5]}
 
-    def set_data(self, X, y):
-        self.X, self.y = X, y
+    def set_data(self, X, y, standardise=False):
+        self.X, self.y, self.standardise = X, y, standardise
         # one split per repetition, the same for every solver
         self.cv = StratifiedShuffleSplit(50, train_size=self.train_share, random_state=0)
 
     def get_objective(self):
         X, self.X_test, y, self.y_test = self.get_split(self.X, self.y)
+        if self.standardise:  # features of different units, by the training rows alone
+            scaler = StandardScaler().fit(X)
+            X, self.X_test = scaler.transform(X), scaler.transform(self.X_test)
         return {"X": X, "y": y}
 
     def evaluate_result(self, model, n_atoms):

@@ -1,8 +1,7 @@
-"""Measurements of cell nuclei: 569 rows, 30 features, 2 classes; standardised."""
+"""Measurements of cell nuclei: 569 rows, 30 features, 2 classes."""
 
 from benchopt import BaseDataset
 from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import scale
 
 
 class Dataset(BaseDataset):
@@ -10,4 +9,4 @@ class Dataset(BaseDataset):
 
     def get_data(self):
         X, y = load_breast_cancer(return_X_y=True)
-        return {"X": scale(X), "y": y}
+        return {"X": X, "y": y, "standardise": True}

@@ -1,8 +1,7 @@
-"""Chemical measurements of wines: 178 rows, 13 features, 3 classes; standardised."""
+"""Chemical measurements of wines: 178 rows, 13 features, 3 classes."""
 
 from benchopt import BaseDataset
 from sklearn.datasets import load_wine
-from sklearn.preprocessing import scale
 
 
 class Dataset(BaseDataset):
@@ -10,4 +9,4 @@ class Dataset(BaseDataset):
 
     def get_data(self):
         X, y = load_wine(return_X_y=True)
-        return {"X": scale(X), "y": y}
+        return {"X": X, "y": y, "standardise": True}
