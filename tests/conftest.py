@@ -5,10 +5,20 @@ them. Tests of missing data sets are skipped, and say so.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def methods_of_the_package_only():
+    """Methods that a test registers are gone after it."""
+    yield
+    registry = sys.modules.get("dbdl.registry")
+    if registry is not None:
+        registry.OWN.clear()
 
 
 @pytest.fixture(scope="session")

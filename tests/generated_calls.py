@@ -48,7 +48,7 @@ from dbdl import (
 )
 from dbdl.coding import PosteriorMean, lasso, llc, omp, omp_path
 from dbdl.datasets import DataError, load
-from dbdl.rivals.ksvd import KSVDDictionary
+from dbdl.rivals.ksvd import KSVD
 from dbdl.views import AUTOMATIC, VIEWS, View
 
 #: A call of so many seconds counts as one that hangs. Nearly all take a few hundredths.
@@ -258,7 +258,7 @@ def fit(make, X, y, params, weight):
         model.fit(X.value, y.value, **weights)
     n = len(X.value)
     expect(model.n_features_in_ == np.asarray(X.value).shape[1], "n_features_in_")
-    if isinstance(model, DBDLClassifier | BetaProcessDictionary | KSVDDictionary):
+    if isinstance(model, DBDLClassifier | BetaProcessDictionary | KSVD):
         check_dictionary(model, X.value)
     else:
         check_rival(model)
@@ -296,8 +296,8 @@ def estimators(draw):
         made = small(BetaProcessDictionary, n_sweeps=draw(st.integers(1, 4)), random_state=0)
         return name, made, draw(parameters(known(BetaProcessDictionary))), False
     if name == "K-SVD alone":
-        made = small(KSVDDictionary, n_iterations=3, random_state=0)
-        return name, made, draw(parameters(KSVDDictionary().get_params())), False
+        made = small(KSVD, n_iterations=3, random_state=0)
+        return name, made, draw(parameters(KSVD().get_params())), False
     if name == "DBDL":
         sweeps, chains = draw(st.integers(1, 4)), draw(st.integers(1, 2))
         make = draw(st.sampled_from([DBDLClassifier, DBDLClassifier, DBDLClassifier.paper]))
@@ -367,7 +367,7 @@ def fitted(name, dtype):
     if name == "dictionary":
         return BetaProcessDictionary(n_sweeps=3, random_state=0).fit(X)
     if name == "K-SVD alone":
-        return KSVDDictionary(n_atoms=8, n_iterations=3, random_state=0).fit(X)
+        return KSVD(n_atoms=8, n_iterations=3, random_state=0).fit(X)
     if name == "DBDL":
         return DBDLClassifier(n_sweeps=3, n_chains=8, random_state=0).fit(X, y)
     if name == "DBDL with draws":
@@ -733,7 +733,7 @@ SCIKIT_LEARN = re.compile(
 #: Names of arguments: a clear message has one.
 NAMES = re.compile(
     r"\b(X|y|atoms|gram|codes|classes|images?|estimator|n_jobs|n_threads|path|file|folder|" +
-    "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVDDictionary().get_params(),
+    "|".join({*known(DBDLClassifier), *ModelSettings().get_params(), *KSVD().get_params(),
               "rule", "tol", "fields", "penalty", "image_shape", "n_classes", "longest_side",
               "n_components", "coverage", "max_error", "min_probability", "confidence", "level",
               "view", "sample_weight", "against", "baseline", "n_nearest", "y_train",

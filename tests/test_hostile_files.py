@@ -24,7 +24,7 @@ from dbdl.learn.members import Member
 from dbdl.learn.refusals import UnseenRows
 from dbdl.learn.sizes import SizeCurve
 from dbdl.persistence import ModelFileError, load, read_columns, read_versions, save
-from dbdl.rivals.ksvd import KSVDDictionary, KSVDModel
+from dbdl.rivals.ksvd import KSVD, KSVDModel
 from dbdl.rivals.src import SRCModel
 from dbdl.rivals.training_rows import TrainingRowsModel
 from dbdl.sampler.checkpoint import CheckpointError, read_archive, write_archive
@@ -395,7 +395,7 @@ def test_class_numbers_out_of_range_are_refused(tmp_path, monkeypatch):
 
 def test_a_dictionary_is_checked_too(tmp_path, monkeypatch):
     X, _, _ = rows()
-    fitted = KSVDDictionary(5, n_iterations=2, random_state=0).fit(X)
+    fitted = KSVD(5, n_iterations=2, random_state=0).fit(X)
     bad = fitted.atoms_[:, :-1]
     path = save_changed(fitted, fitted, "atoms_", bad, tmp_path / "model.skops", monkeypatch)
     with pytest.raises(ModelFileError, match="atoms_ has shape"):

@@ -46,9 +46,10 @@ MAY_IMPORT = {
         "_compile", "_warnings", "_parameters",
     },
     "registry": {"estimators", "rivals", "coding"},
+    "own_methods": {"registry"},
     "experiments": {
-        "registry", "datasets", "estimators", "learn", "backends", "coding", "_arrays",
-        "dbdl",  # for its version
+        "registry", "own_methods", "datasets", "estimators", "learn", "backends", "coding",
+        "_arrays", "dbdl",  # for its version
     },
     "plotting": {"coding", "sampler", "estimators", "experiments", "_files", "_arrays"},
     "features": {
@@ -57,7 +58,7 @@ MAY_IMPORT = {
     "datasets": {"_extras", "_warnings", "features", "_files", "_columns", "_arrow"},
     "report": {
         "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",
-        "dbdl",
+        "registry", "dbdl",
     },
     "_files": set(),
     "_columns": {"_warnings", "_files"},

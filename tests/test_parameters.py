@@ -14,11 +14,11 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import dbdl
 from dbdl._parameters import Declared, PositiveCount, PositiveWeight
-from dbdl.rivals.ksvd import KSVDDictionary
+from dbdl.rivals.ksvd import KSVD
 
 CLASSES = {m.make for m in dbdl.methods().values() if m.make.__module__.startswith("dbdl.rivals")}
 every_class = pytest.mark.parametrize(
-    "kind", sorted([*CLASSES, KSVDDictionary], key=lambda kind: kind.__name__)
+    "kind", sorted([*CLASSES, KSVD], key=lambda kind: kind.__name__)
 )
 
 

@@ -90,7 +90,7 @@ GROUPS = (
     Group(
         "In whitened views",
         "Rivals that see the rows through one of the views of DBDL, chosen on training rows.",
-        ("CRC (whitened)", "SRC (OMP, whitened)", "LLC (whitened)", "DPL (whitened)"),
+        ("CRC (whitened)", "SRC (OMP whitened)", "LLC (whitened)", "DPL (whitened)"),
     ),
     Group(
         "One dictionary per class",

@@ -1,14 +1,18 @@
 """Every method of the package and the plain ones beside it: names, papers, settings to try.
 
 The experiments, the benchmarks and the command line walk this list, and so do the tests: a line
-here enrols a method.
+here enrols a method. `dbdl.own_methods.register` adds methods of the user's own.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +72,8 @@ class Method:
     only_where_named : bool
         Whether the tables of the experiments leave it out unless they name it: it takes too long
         on the larger data sets.
+    about : str
+        What it does, in one line; by default the first line of the docstring of ``make``.
 
     Examples
     --------
@@ -89,6 +95,7 @@ class Method:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     has_size: bool = True
     only_where_named: bool = False
+    about: str = ""
 
     def __call__(self, **settings: Any) -> ClassifierMixin:
         """Return a fresh estimator; parameters given win over those of the method."""
@@ -100,6 +107,27 @@ class Method:
         parameters = self().get_params() if self.has_size else {}
         return next((name for name in _SIZES if name in parameters), None)
 
+    @property
+    def in_a_line(self) -> str:
+        """What the method does, without a full stop; empty where nobody said."""
+        own = self.make if isinstance(self.make, type) or inspect.isfunction(self.make) else None
+        said = self.about or (inspect.getdoc(own) or "").partition("\n")[0]
+        return said.strip().removesuffix(".")
+
+    @property
+    def code(self) -> str:
+        """Short hash of the file that the user's own method is written in; empty for others.
+
+        Results of code that has changed since are not reused.
+        """
+        if self.name not in OWN:
+            return ""
+        made = self.make.args[0] if isinstance(self.make, partial) else self.make
+        with suppress(TypeError, OSError):
+            file = inspect.getsourcefile(made if callable(made) else type(made))
+            return hashlib.sha256(Path(file or "").read_bytes()).hexdigest()[:16]
+        return ""
+
 
 def _after_scaling(kind: Callable[[], ClassifierMixin], **settings: Any) -> ScaledRowsClassifier:
     """Return a classifier of scikit-learn behind scaled rows."""
@@ -107,8 +135,8 @@ def _after_scaling(kind: Callable[[], ClassifierMixin], **settings: Any) -> Scal
 
 
 def _plain(
-    name: str, kind: Callable[[], ClassifierMixin], grid: Mapping[str, tuple[Any, ...]],
-    **settings: Any,
+    name: str, kind: Callable[[], ClassifierMixin], grid: Mapping[str, tuple[Any, ...]], *,
+    about: str, **settings: Any,
 ) -> Method:  # fmt: skip
     """Return a method of scikit-learn, which may choose how rows are scaled.
 
@@ -116,7 +144,7 @@ def _plain(
     tables of measurements by their rows alone.
     """
     choices = {"scaling": ("unit", "standard"), **grid}
-    return Method(name, partial(_after_scaling, kind), "", settings, choices)
+    return Method(name, partial(_after_scaling, kind), "", settings, choices, about=about)
 
 
 #: Whitened views that rivals may choose from: those of our linear chains.
@@ -139,7 +167,8 @@ def _whitened(name: str, method: Method) -> Method:
     It chooses the view with its other settings.
     """
     make, grid = partial(_in_a_view, method.make), {"view": WHITENED, **method.grid}
-    return replace(method, name=name, make=make, grid=grid)
+    about = f"{method.name} on whitened rows, in a view that it chooses"
+    return replace(method, name=name, make=make, grid=grid, about=about)
 
 
 # A coder that nobody chose: of those that held-out rows choose in the tables, one of the most
@@ -155,79 +184,120 @@ _LCKSVD_GRID = {"n_nonzero": (10, 30), "consistency_weight": (1e-6, 1e-4, 1e-2)}
 
 # fmt: off
 _ALL = (
-    Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_FIXED),
-    Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_FIXED),
-    Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER),
+    Method("DBDL", DBDLClassifier, _DBDL_PAPER, fixed=_FIXED,
+           about="Bayesian dictionaries learned with the labels; several chains, each with "
+                 "its own view of the rows, are averaged"),
+    Method("DBDL 1 chain", DBDLClassifier, _DBDL_PAPER, {"n_chains": 1}, fixed=_FIXED,
+           about="DBDL with a single chain"),
+    Method("DBDL (paper)", DBDLClassifier.paper, _DBDL_PAPER,
+           about="DBDL with the settings of its paper: one chain, rows of unit norm"),
     # Rows like those that DBDL's chains start from, its coders and its ridge regression; no sweeps
     # and no views.
     Method("DBDL unlearned", RandomRowsClassifier, "", {"n_members": 5, "initial_ratio": 1.5},
-           fixed=_FIXED, has_size=False),
+           fixed=_FIXED, has_size=False,
+           about="random training rows in place of the atoms that DBDL learns, with the "
+                 "same coders and without views"),
     Method("CRC", CRCClassifier, "Zhang, Yang and Feng 2011",
-           grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}),
+           grid={"penalty": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},
+           about="ridge regression of a row on all training rows; the class whose rows "
+                 "explain it best"),
     Method("ProCRC", ProCRCClassifier, "Cai, Zhang, Zuo and Feng 2016",
-           grid={"penalty": (1e-3, 1e-2, 0.1), "agreement": (1.0, 30.0)}),
+           grid={"penalty": (1e-3, 1e-2, 0.1), "agreement": (1.0, 30.0)},
+           about="as CRC, and the classes have to agree on the row"),
     Method("SA-CRC", SACRCClassifier, "Akhtar, Shafait and Mian 2017",
-           grid={"penalty": (1e-3, 1e-2, 0.1), "n_nonzero": (5, 30)}),
-    Method("SRC", SRCClassifier, _SRC_PAPER, grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)}),
+           grid={"penalty": (1e-3, 1e-2, 0.1), "n_nonzero": (5, 30)},
+           about="as CRC, helped by a sparse code of the same row"),
+    Method("SRC", SRCClassifier, _SRC_PAPER, grid={"tolerance": (0.05, 0.1, 0.2, 0.4, 0.8)},
+           about="sparse code of a row over all training rows by the lasso; the class whose "
+                 "rows explain it best"),
     Method("SRC (OMP)", SRCClassifier, _SRC_PAPER, {"coder": "omp"},
-           grid={"n_nonzero": (5, 10, 30, 50, 80)}),
-    Method("training rows", TrainingRowsClassifier, grid={"n_nonzero": (5, 10, 20, 30, 50, 80)}),
-    Method("random rows + ridge", RandomRowsClassifier, fixed=_FIXED),
-    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, fixed=_FIXED),
+           grid={"n_nonzero": (5, 10, 30, 50, 80)},
+           about="as SRC, with codes by matching pursuit"),
+    Method("training rows", TrainingRowsClassifier, grid={"n_nonzero": (5, 10, 20, 30, 50, 80)},
+           about="all training rows as atoms, codes by matching pursuit, the class with the "
+                 "largest sum"),
+    Method("random rows + ridge", RandomRowsClassifier, fixed=_FIXED,
+           about="one set of random training rows as atoms, and ridge regression on the codes"),
+    Method("bagged rows", RandomRowsClassifier, "", {"n_members": 5}, fixed=_FIXED,
+           about="five such sets of random rows, averaged"),
     Method("LLC", LLCClassifier, "Wang, Yang, Yu, Lv, Huang and Gong 2010",
-           grid={"n_nonzero": (5, 10, 20, 40, 70, 120)}),
+           grid={"n_nonzero": (5, 10, 20, 40, 70, 120)},
+           about="code of a row over its nearest training rows, and a linear classifier"),
     Method("DPL", DPLClassifier, "Gu, Zhang, Zuo and Feng 2014",
-           grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)}),
+           grid={"tie": (0.01, 0.05), "discrimination": (3e-4, 3e-3, 3e-2)},
+           about="a dictionary and a projection for each class, so that codes need no search"),
     Method("DLSI", DLSIClassifier, "Ramirez, Sprechmann and Sapiro 2010",
-           grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)}),
+           grid={"penalty": (1e-3, 1e-2), "incoherence": (0.0, 1e-3, 1e-2)},
+           about="a dictionary for each class, kept different from those of the others"),
     Method("FDDL", FDDLClassifier, _FDDL_PAPER,
-           grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)}),
+           grid={"test_penalty": (0.005, 0.02), "fisher": (0.005, 0.05)},
+           about="dictionaries whose codes are close within a class and far between "
+                 "classes; decided by all atoms together"),
     Method("FDDL (local)", FDDLClassifier, _FDDL_PAPER, {"decision": "local"},
-           grid={"mean_weight": (0.0, 0.005, 0.05)}),
+           grid={"mean_weight": (0.0, 0.005, 0.05)},
+           about="as FDDL, decided by each class's atoms alone"),
     Method("LRSDL", LRSDLClassifier, "Vu and Monga 2017",
-           grid={"test_penalty": (0.005, 0.02), "n_shared_atoms": (2, 8)}),
+           grid={"test_penalty": (0.005, 0.02), "n_shared_atoms": (2, 8)},
+           about="as FDDL, with further atoms that all classes share"),
     Method("DL-COPAR", CoparClassifier, _COPAR_PAPER,
-           grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)}),
+           grid={"penalty": (1e-3, 3e-2), "incoherence": (1e-3, 1e-2)},
+           about="atoms of each class and atoms that all share, kept apart"),
     Method("DL-COPAR (global)", CoparClassifier, _COPAR_PAPER,
            {"decision": "global", "test_penalty": 0.01},
-           grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)}),
+           grid={"penalty": (1e-3, 1e-2), "test_penalty": (0.01, 0.03)},
+           about="as DL-COPAR, decided by all atoms together"),
     Method("LDL", LDLClassifier, "Yang, Dai, Shen and Van Gool 2014",
-           grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)}),
+           grid={"test_penalty": (0.005, 0.02), "other_weight": (0.0, 0.01)},
+           about="one dictionary, with learned weights that say how much a class uses each atom"),
     Method("K-SVD", KSVDClassifier, "Aharon, Elad and Bruckstein 2006",
-           grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)}),
+           grid={"n_nonzero": (10, 30), "penalty": (1e-3, 1e-1)},
+           about="a dictionary learned without labels, then ridge regression on the codes"),
     Method("D-KSVD", DKSVDClassifier, "Zhang and Li 2010",
-           grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)}),
-    Method("LC-KSVD1", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 1}, grid=_LCKSVD_GRID),
-    Method("LC-KSVD2", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 2}, grid=_LCKSVD_GRID),
-    _plain("ridge", RidgeClassifier, {"alpha": tuple(np.logspace(-3, 1, 5).tolist())}),
-    _plain("linear SVM", LinearSVC, {"C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)}),
+           grid={"n_nonzero": (10, 30), "label_weight": (1e-6, 1e-3, 1e-1)},
+           about="K-SVD of rows and labels together"),
+    Method("LC-KSVD1", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 1}, grid=_LCKSVD_GRID,
+           about="K-SVD in which rows of a class are pushed towards the same atoms"),
+    Method("LC-KSVD2", LCKSVDClassifier, _LCKSVD_PAPER, {"variant": 2}, grid=_LCKSVD_GRID,
+           about="as LC-KSVD1, with a linear classifier learned along"),
+    _plain("ridge", RidgeClassifier, {"alpha": tuple(np.logspace(-3, 1, 5).tolist())},
+           about="least squares on the labels with a penalty"),
+    _plain("linear SVM", LinearSVC, {"C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)},
+           about="linear support vector machine"),
     _plain("logistic", LogisticRegression, {"C": (1.0, 10.0, 100.0, 1000.0, 10000.0)},
-           max_iter=300),
-    _plain("1-NN", KNeighborsClassifier, {}, n_neighbors=1),
+           max_iter=300,
+           about="logistic regression"),
+    _plain("1-NN", KNeighborsClassifier, {}, n_neighbors=1,
+           about="the class of the nearest training row"),
     _plain("shrunken LDA", LinearDiscriminantAnalysis,
-           {"shrinkage": ("auto", 0.01, 0.1, 0.5)}, solver="lsqr", shrinkage="auto"),
+           {"shrinkage": ("auto", 0.01, 0.1, 0.5)}, solver="lsqr", shrinkage="auto",
+           about="linear discriminant analysis with a shrunken covariance"),
     _plain("RBF SVM", SVC, {"C": (10.0, 1000.0), "gamma": (0.03, 0.1, 1.0, 10.0)},
-           C=100.0, gamma=0.1),
+           C=100.0, gamma=0.1,
+           about="support vector machine with a Gaussian kernel"),
     # Trees do not see the scales of features, so there is none to choose.
     Method("boosting", HistGradientBoostingClassifier, "", {"max_iter": 200},
            grid={"learning_rate": (0.03, 0.1), "min_samples_leaf": (5, 20),
                  "max_features": (0.3, 1.0)},
-           only_where_named=True),
+           only_where_named=True,
+           about="gradient boosting of decision trees"),
 )
 # fmt: on
 
 #: Rivals that are compared in whitened views too, and their names there.
 _IN_VIEWS = {
     "CRC": "CRC (whitened)",
-    "SRC (OMP)": "SRC (OMP, whitened)",
+    "SRC (OMP)": "SRC (OMP whitened)",
     "LLC": "LLC (whitened)",
     "DPL": "DPL (whitened)",
 }
-_METHODS = (*_ALL, *(_whitened(_IN_VIEWS[m.name], m) for m in _ALL if m.name in _IN_VIEWS))
+PACKAGED = (*_ALL, *(_whitened(_IN_VIEWS[m.name], m) for m in _ALL if m.name in _IN_VIEWS))
+
+#: Methods that `register` added, by name.
+OWN: dict[str, Method] = {}
 
 
 def methods() -> dict[str, Method]:
-    """Return all methods by name.
+    """Return all methods by name: those of the package, then those that were registered.
 
     Examples
     --------
@@ -235,4 +305,4 @@ def methods() -> dict[str, Method]:
     >>> dbdl.methods()["CRC"](penalty=0.01)
     CRCClassifier(penalty=0.01)
     """
-    return {method.name: method for method in _METHODS}
+    return {method.name: method for method in (*PACKAGED, *OWN.values())}

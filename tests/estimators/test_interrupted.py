@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import dbdl.sampler.run
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.rivals.crc import CRCClassifier
-from dbdl.rivals.ksvd import KSVDDictionary
+from dbdl.rivals.ksvd import KSVD
 
 FIRST, SECOND = slice(0, 60), slice(60, 120)
 
@@ -242,7 +242,7 @@ def test_a_callback_that_interrupts_a_chain_leaves_the_model_as_it_was():
     assert bits(vars(model.set_callbacks())) == before
 
 
-@pytest.mark.parametrize("rival", [CRCClassifier(), KSVDDictionary(5, random_state=0)], ids=repr)
+@pytest.mark.parametrize("rival", [CRCClassifier(), KSVD(5, random_state=0)], ids=repr)
 def test_rivals_are_left_as_they_were_too(rival, monkeypatch):
     X, Y = cones()
     model = clone(rival).fit(X[:, :10], Y)

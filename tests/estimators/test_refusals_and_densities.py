@@ -104,9 +104,9 @@ def test_what_was_measured_is_saved_with_the_model(model, parts, tmp_path):
 
 def test_rows_are_coded_once_and_judged_by_their_predictions(model, parts, monkeypatch):
     (X, y), calls = parts[1], []
-    transform = dbdl.DBDLClassifier.transform
+    codes = dbdl.DBDLClassifier._codes
     monkeypatch.setattr(
-        dbdl.DBDLClassifier, "transform", lambda self, X: calls.append(1) or transform(self, X)
+        dbdl.DBDLClassifier, "_codes", lambda self, X: calls.append(1) or codes(self, X)
     )
     found = copy(model).fit_refusals(X, y).refusals_
     assert len(calls) == 1

@@ -20,7 +20,7 @@ from dbdl.rivals._ksvd import (
     update_approximately,
     update_exactly,
 )
-from dbdl.rivals.ksvd import KSVDClassifier, KSVDDictionary
+from dbdl.rivals.ksvd import KSVD, KSVDClassifier
 
 UPDATES = {"approximate": update_approximately, "exact": update_exactly}
 every_update = pytest.mark.parametrize("update", UPDATES)
@@ -239,14 +239,14 @@ def test_codes_over_the_atoms_of_the_reference_have_30_nonzeros(reference, yaleb
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks([KSVDDictionary(n_atoms=20, n_iterations=5)])
+@parametrize_with_checks([KSVD(n_atoms=20, n_iterations=5)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 def test_rows_come_back_from_their_codes():
     X, _, _ = plant(0, n_rows=400)
-    model = KSVDDictionary(50, n_nonzero=3, random_state=0).fit(X)
+    model = KSVD(50, n_nonzero=3, random_state=0).fit(X)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     rows = model.inverse_transform(model.transform(X))
     assert np.mean((rows - unit) ** 2) < 0.1 * np.mean(unit**2)
@@ -257,10 +257,10 @@ def test_rows_come_back_from_their_codes():
 
 def test_more_nonzeros_than_features_are_clipped_with_a_word_but_the_default_is_silent(recwarn):
     X, _, _ = plant(0, n_rows=60)
-    assert KSVDDictionary(10, n_iterations=2).fit(X).n_nonzero_ == 5
+    assert KSVD(10, n_iterations=2).fit(X).n_nonzero_ == 5
     assert not recwarn.list
     with pytest.warns(UserWarning, match="n_nonzero=40 is more than the 10 atoms"):
-        assert KSVDDictionary(10, n_nonzero=40, n_iterations=2).fit(X).n_nonzero_ == 10
+        assert KSVD(10, n_nonzero=40, n_iterations=2).fit(X).n_nonzero_ == 10
 
 
 def test_a_class_with_few_rows_brings_as_many_atoms_as_it_has():

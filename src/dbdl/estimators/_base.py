@@ -34,7 +34,7 @@ from dbdl.coding import Coder, candidates, lengths_for
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._posterior import PosteriorMixin
 from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
-from dbdl.estimators._rows import N_JOBS, RowEstimator, check_codes, decode
+from dbdl.estimators._rows import N_JOBS, RowEstimator, as_asked, check_codes, decode
 from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.basis import refuse_unsmooth
 from dbdl.learn.chain import ChainSettings
@@ -68,6 +68,7 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "checkpoint": [None, str, os.PathLike],
     "checkpoint_every": [AT_LEAST_ONE],
     "warm_start": ["boolean"],
+    "sparse_output": ["boolean"],
     "n_jobs": N_JOBS,
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -476,10 +477,8 @@ class DictionaryEstimator(
     def _backend(self) -> Backend:
         return make_backend(self.device, resolve_n_jobs(self.n_jobs))
 
-    @by_blocks
-    @single_threaded_blas()
-    def transform(self, X: ArrayLike) -> csr_matrix:
-        """Sparse codes of rows over the atoms.
+    def transform(self, X: ArrayLike) -> csr_matrix | NDArray[Any]:
+        """Codes of rows over the atoms.
 
         Parameters
         ----------
@@ -489,8 +488,15 @@ class DictionaryEstimator(
         Returns
         -------
         codes : csr_matrix of shape (n_samples, n_atoms)
-            Each row has at most ``coder.n_nonzero`` non-zeros per chain, of the chain's coder.
+            Each row has at most ``coder.n_nonzero`` non-zeros per chain, of the chain's coder. An
+            ndarray with ``sparse_output=False``, and a data frame if `set_output` asked for one.
         """
+        return as_asked(self, self._codes(X))
+
+    @by_blocks
+    @single_threaded_blas()
+    def _codes(self, X: ArrayLike) -> csr_matrix:
+        """Sparse codes of rows over the atoms."""
         check_is_fitted(self)
         rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
         codes = [chain.encode(rows, backend) for chain in self.chains_]

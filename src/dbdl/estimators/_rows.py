@@ -7,10 +7,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -25,6 +27,7 @@ from dbdl.model.settings import NOT_NEGATIVE as NOT_NEGATIVE
 from dbdl.model.settings import POSITIVE as POSITIVE
 from dbdl.model.state import Floats
 from dbdl.model.trust import Length, Positive, RecordError, Scope
+from dbdl.rows.readers import is_dask
 
 TOO_SMALL = (
     "X has values of at most {largest:.2g} in absolute value, whose squares underflow to zero. "
@@ -185,6 +188,20 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return self._probabilities(self._scores(X))
 
     @by_blocks
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logarithms of the class probabilities, finite even if a probability is 0 in floats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        return self._log_probabilities(self._scores(X))
+
+    @by_blocks
     def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the scores of `decision_function`."""
         check_is_fitted(self)
@@ -199,11 +216,31 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
 
     def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the class probabilities of rows with these scores."""
+        return to_probabilities(*self._sharpened(scores))
+
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of the class probabilities of rows with these scores."""
+        scores, sharpness = self._sharpened(scores)
+        found: NDArray[np.float64] = log_softmax(sharpness * scores, axis=1)
+        return found
+
+    def _sharpened(self, scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Return scores (n_samples, n_classes), and the factor before their softmax."""
         if len(self.classes_) == 1:
-            return np.ones((len(scores), 1))
+            return np.zeros((len(scores), 1)), 1.0
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros(len(scores)), scores])
-        return to_probabilities(scores, 1.0 / self.temperature_)
+        return scores, 1.0 / self.temperature_
+
+
+def as_asked(estimator: Any, codes: Any) -> Any:
+    """Return sparse codes as they are, or dense where the estimator was asked for that.
+
+    ``sparse_output=False`` asks for it, and so does `set_output`: data frames are dense.
+    """
+    if estimator.sparse_output and _get_output_config("transform", estimator)["dense"] == "default":
+        return codes
+    return codes.map_blocks(csr_matrix.toarray) if is_dask(codes) else codes.toarray()
 
 
 def check_codes(codes: Any, n_atoms: int) -> Any:

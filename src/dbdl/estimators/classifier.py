@@ -171,6 +171,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Resume the last states of the previous fit. With the same data and parameters but a larger
         ``n_sweeps``, the result is that of one fit with that many sweeps. The states, mostly the
         codes of the training rows, are saved with the model.
+    sparse_output : bool, default=True
+        Whether `transform` returns a sparse matrix. If `set_output` asks for data frames, codes are
+        dense in any case.
     n_jobs : int, default=None
         Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -273,6 +276,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 5,
         warm_start: bool = False,
+        sparse_output: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -297,6 +301,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.warm_start = warm_start
+        self.sparse_output = sparse_output
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -611,7 +616,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             With two classes, positive scores mean ``classes_[1]``.
         """
-        scores = self.transform(X) @ self.label_atoms_
+        scores = self._codes(X) @ self.label_atoms_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     @by_blocks

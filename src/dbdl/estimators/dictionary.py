@@ -55,7 +55,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         training row uses at the end of the chain.
     n_draws, model, forgetting, normalize, device
         As for `DBDLClassifier`; all rows are the "smallest class" of ``usage_a`` and ``usage_b``.
-    checkpoint, checkpoint_every, warm_start, n_jobs, random_state, verbose
+    checkpoint, checkpoint_every, warm_start, sparse_output, n_jobs, random_state, verbose
         As for `DBDLClassifier`.
 
     Attributes
@@ -109,6 +109,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 5,
         warm_start: bool = False,
+        sparse_output: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -126,6 +127,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.warm_start = warm_start
+        self.sparse_output = sparse_output
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 NOT_DECIDING = frozenset(
     {
         "n_jobs", "verbose", "random_state", "checkpoint", "checkpoint_every", "warm_start",
-        "class_weight",
+        "class_weight", "sparse_output",
     }
 )  # fmt: skip
 FIT_FILE = "fit.npz"

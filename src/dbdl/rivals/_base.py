@@ -312,6 +312,7 @@ class RivalClassifier(RowParameters, ScoreClassifier):
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     predict_proba = available_if(_is_calibrated)(ScoreClassifier.predict_proba)
+    predict_log_proba = available_if(_is_calibrated)(ScoreClassifier.predict_log_proba)
 
 
 class RowsClassifier(RivalClassifier):

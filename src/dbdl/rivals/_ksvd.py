@@ -48,7 +48,7 @@ NOTHING_LEFT = {"float64": 1e-20, "float32": 1e-10}
 
 @dataclass(frozen=True)
 class Learning:
-    """How a dictionary is learned; `dbdl.rivals.ksvd.KSVDDictionary` explains the fields."""
+    """How a dictionary is learned; `dbdl.rivals.ksvd.KSVD` explains the fields."""
 
     n_nonzero: int  # clipped to the numbers of atoms and features
     n_iterations: int  # at least one
@@ -63,7 +63,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class KSVD:
+class Learned:
     """Atoms that K-SVD learned, and the codes of the rows."""
 
     atoms: Floats  # (n_atoms, n_features), of unit norm
@@ -71,7 +71,7 @@ class KSVD:
     objective: NDArray[np.float64]  # squared error after each iteration
 
 
-def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1) -> KSVD:
+def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1) -> Learned:
     """Learn a dictionary of C-contiguous rows from atoms of any norm but zero to start from."""
     atoms = as_atoms(atoms.astype(X.dtype))
     update_atoms = update_exactly if learning.update == "exact" else update_approximately
@@ -88,7 +88,7 @@ def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1)
                 n_uses = np.diff(by_atom.indptr)
                 gone = superfluous_atoms(atoms, n_uses, learning.least_use, learning.same_atom)
                 replace_atoms(X, atoms, gone, residual, untried, learning.same_atom)
-    return KSVD(atoms, by_atom.tocsr(), objective)
+    return Learned(atoms, by_atom.tocsr(), objective)
 
 
 def code_rows(

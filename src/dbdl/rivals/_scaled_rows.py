@@ -99,3 +99,11 @@ class ScaledRowsClassifier(Behind, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Return the probabilities of the classifier, where it has any."""
         return self._ask("predict_proba", X)
+
+    @_can("predict_proba")
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the logarithms of the probabilities, where the classifier has any."""
+        if hasattr(self.classifier, "predict_log_proba"):
+            return self._ask("predict_log_proba", X)
+        with np.errstate(divide="ignore"):
+            return np.log(self._ask("predict_proba", X))

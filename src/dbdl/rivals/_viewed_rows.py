@@ -138,3 +138,4 @@ class ViewedRowsClassifier(Behind, ScoreClassifier):
         return scores
 
     predict_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_proba)
+    predict_log_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_log_proba)

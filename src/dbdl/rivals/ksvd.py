@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from dbdl._parameters import PositiveCount, PositiveWeight
 from dbdl._threads import resolve_n_jobs
 from dbdl._warnings import warn_caller
 from dbdl.coding.omp import Rule, gram_matrix
-from dbdl.estimators._rows import RowEstimator, check_codes, decode
+from dbdl.estimators._rows import RowEstimator, as_asked, check_codes, decode
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtLeastOne, Atoms, Scope
@@ -76,9 +76,7 @@ def warn_if_clipped(n_nonzero: int | None, n_atoms: int, n_features: int) -> Non
 # ------------------------------------------------------------------------------------ dictionary
 
 
-class KSVDDictionary(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, RowEstimator
-):
+class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, RowEstimator):
     r"""Dictionary learning by K-SVD, without labels.
 
     .. math:: \min_{D, A} \|X - A D\|_F^2, \quad \|a_i\|_0 \le t, \quad \|d_k\| = 1
@@ -97,6 +95,9 @@ class KSVDDictionary(
         those that no row uses.
     same_atom : float, default=0.95
         Of two atoms with a larger absolute cosine the one less used is replaced; 1 keeps both.
+    sparse_output : bool, default=True
+        Whether `transform` returns a sparse matrix. If `set_output` asks for data frames, codes are
+        dense in any case.
     random_state : int, RandomState instance or None, default=None
         Decides which rows the atoms start from.
 
@@ -122,9 +123,9 @@ class KSVDDictionary(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from dbdl.rivals.ksvd import KSVDDictionary
+    >>> from dbdl.rivals.ksvd import KSVD
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = KSVDDictionary(n_atoms=80, n_nonzero=5, random_state=0).fit(X)
+    >>> model = KSVD(n_atoms=80, n_nonzero=5, random_state=0).fit(X)
     >>> model.transform(X[:3]).shape
     (3, 80)
     """
@@ -132,6 +133,7 @@ class KSVDDictionary(
     n_atoms: PositiveCount = field(default=100, kw_only=False)
     least_use: Annotated[float, Interval(Real, 0, 1, closed="left")] = LEAST_USE
     same_atom: Annotated[float, Interval(Real, 0, 1, closed="right")] = SAME_ATOM
+    sparse_output: bool = True
 
     _learned: ClassVar[tuple[str, ...]] = ("atoms_",)
 
@@ -151,7 +153,7 @@ class KSVDDictionary(
 
         Returns
         -------
-        self : KSVDDictionary
+        self : KSVD
         """
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
@@ -175,8 +177,8 @@ class KSVDDictionary(
         self._check_attributes(scope, "atoms_", "n_nonzero_")
         self._publish(self.atoms_)
 
-    def transform(self, X: ArrayLike) -> csr_matrix:
-        """Sparse codes of rows over the atoms.
+    def transform(self, X: ArrayLike) -> Any:
+        """Codes of rows over the atoms.
 
         Parameters
         ----------
@@ -185,12 +187,14 @@ class KSVDDictionary(
         Returns
         -------
         codes : csr_matrix of shape (n_samples, n_atoms)
-            At most ``n_nonzero_`` non-zeros in each row.
+            At most ``n_nonzero_`` non-zeros in each row. An ndarray with ``sparse_output=False``,
+            and a data frame if `set_output` asked for one.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False).astype(self.atoms_.dtype, copy=False)
         n_threads = resolve_n_jobs(self.n_jobs)
-        return code_rows(rows, self.atoms_, self.n_nonzero_, self.rule, n_threads)
+        codes = code_rows(rows, self.atoms_, self.n_nonzero_, self.rule, n_threads)
+        return as_asked(self, codes)
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> Floats:
         """Rows that codes stand for.
@@ -234,7 +238,7 @@ class LabelledKSVD(KSVDParameters, RivalClassifier):
 
     Only atoms that no row uses or that are nearly equal are replaced: an atom of few rows may be
     what tells a small class apart. On YaleB with labels appended, replacing atoms as eagerly as
-    `KSVDDictionary` does cost 3 points on held-out rows.
+    `KSVD` does cost 3 points on held-out rows.
 
     Parameters
     ----------
@@ -272,7 +276,7 @@ class KSVDClassifier(LabelledKSVD):
         \min_{D, A} \|X - A D\|_F^2, \quad \|a_i\|_0 \le t, \quad \|d_k\| = 1; \qquad
         \min_W \|H - A W\|_F^2 + \lambda \|W\|_F^2
 
-    with the labels :math:`H` one-hot. The dictionary is learned as by `KSVDDictionary`, from rows
+    with the labels :math:`H` one-hot. The dictionary is learned as by `KSVD`, from rows
     of each class to start with; :math:`A` in the second problem are the codes of the training rows
     by matching pursuit over the final atoms, as those of a new row :math:`x` will be, which belongs
     to the class with the largest entry of :math:`\alpha(x) W`.
