@@ -16,9 +16,10 @@ from pathlib import Path
 
 from benchmarks.problems import rows_of
 from dbdl import methods
+from dbdl.experiments.printing import to_markdown
 from dbdl.experiments.run import Record, run_table
 from dbdl.experiments.spec import load_table, table_names, with_search_note
-from dbdl.experiments.summary import summarise, to_markdown
+from dbdl.experiments.summary import summarise
 from dbdl.experiments.warm import in_words
 
 OUTPUT = Path("benchmarks/output")

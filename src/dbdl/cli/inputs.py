@@ -12,6 +12,7 @@ import numpy as np
 
 from dbdl._columns import Columns, some
 from dbdl.cli.errors import UserError
+from dbdl.cli.progress import SweepsBar
 from dbdl.cli.terminal import say
 from dbdl.datasets import Dataset, load
 from dbdl.experiments.measure import common_settings
@@ -57,11 +58,7 @@ def with_progress_bar(model: Any, *, quiet: bool) -> Any:
     """Show a bar while a model is fitted at a terminal, where scikit-learn has bars."""
     if quiet or not sys.stderr.isatty() or not hasattr(model, "set_callbacks"):
         return model
-    try:
-        from sklearn.callback import ProgressBar
-    except ImportError:
-        return model
-    return model.set_callbacks(ProgressBar())
+    return model.set_callbacks(SweepsBar())
 
 
 def read_data(data: str, **options: Any) -> Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,5 +25,35 @@ Quick = Annotated[
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Methods to run at the same time.")]
 Results = Annotated[Path | None, typer.Option(help="File of finished cells, to resume from.")]
-Plot = Annotated[Path | None, typer.Option(help="Picture of the accuracies, .png.")]
+Plot = Annotated[Path | None, typer.Option(help="Picture of the accuracies: .png, .pdf or .svg.")]
 Page = Annotated[Path | None, typer.Option("--report", help="A page of the results, .html.")]
+Estimators = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--estimator",
+        metavar="MODULE:CLASS",
+        help="A classifier of your own, as my_methods:NearestMean; repeatable.",
+    ),
+]
+
+
+class PictureForm(StrEnum):
+    """Formats of pictures."""
+
+    png = "png"
+    pdf = "pdf"
+    svg = "svg"
+
+
+class Form(StrEnum):
+    """Forms of a printed table."""
+
+    csv = "csv"
+    latex = "latex"
+    markdown = "markdown"
+
+
+Format = Annotated[Form | None, typer.Option("--format", help="Form of the printed table.")]
+PerSplit = Annotated[
+    bool, typer.Option("--per-split", help="Print every split, not the means over splits.")
+]

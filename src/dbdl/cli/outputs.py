@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,3 +103,17 @@ def make_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give the name of a folder")
     folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def new_folder(folder: Path | None) -> Iterator[None]:
+    """Make a folder for outputs, and remove it if what is done inside fails: nothing is written."""
+    is_new = folder is not None and not folder.exists()
+    if folder is not None:
+        make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        if is_new and folder is not None:
+            folder.rmdir()
+        raise

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dbdl.cli import inputs, outputs, terminal
+from dbdl.cli import inputs, outputs, progress, terminal
 from dbdl.cli.errors import UserError, user_mistakes
-from dbdl.cli.options import Label, Seed
+from dbdl.cli.options import Label, PictureForm, Seed
 from dbdl.cli.outputs import PAGES, PICTURES
 from dbdl.cli.terminal import say
 from dbdl.datasets import Dataset, sources
 from dbdl.experiments.measure import Part
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.rows import LabelledRows, labelled_rows
-from dbdl.experiments.run import Record, latest, read_records
+from dbdl.experiments.run import Record, cells, fit_cell, latest, machine, read_records
 from dbdl.experiments.spec import Entry, Table, load_table, table_names, with_search_note
-from dbdl.experiments.summary import summarise
+from dbdl.experiments.summary import OURS, UNLEARNED, summarise
 from dbdl.persistence import load as load_model
 
 
@@ -46,7 +49,8 @@ def report(
             raise UserError("a report of a model needs labelled rows: pass --data")
         model = load_model(source)
         rows = inputs.read_data_for(model, source, data, label, labelled=True)
-        write_report(model, rows, labelled_rows(rows, unit=False), output)
+        test = labelled_rows(rows, unit=False)
+        write_report(model, rows, test, output, origin=origin_of(data))
 
 
 def figures(
@@ -61,6 +65,9 @@ def figures(
         float, typer.Option(min=0.05, max=0.95, help="Share of each class to learn from.")
     ] = 0.5,
     quick: Annotated[bool, typer.Option("--quick", help="Three sizes and ten sweeps.")] = False,
+    form: Annotated[
+        PictureForm, typer.Option("--format", help="Format of the pictures.")
+    ] = PictureForm.png,
     seed: Seed = 0,
 ) -> None:
     """Draw the paper's figures: accuracy by dictionary size, selection probabilities, atoms left.
@@ -69,23 +76,54 @@ def figures(
     """
     import matplotlib
 
-    from dbdl.plotting.paper import FILES, write_figures
+    from dbdl.plotting.paper import file_names, write_figures
 
     matplotlib.use("Agg")  # draws into files, with or without a screen
     outputs.make_folder(output)
     data = data or ("digits" if sources()["yaleb"].find() is None else "yaleb")
-    outputs.check_outputs([data], {PICTURES: [output / name for name in FILES]})
+    names = file_names(form.value)
+    outputs.check_outputs([data], {PICTURES: [output / name for name in names]})
     rows = inputs.read_data(data, label=label)
     inputs.smallest_class(rows)
     unit = labelled_rows(rows, unit=True)
     options: dict[str, Any] = {"share": share, "n_splits": splits, "quick": quick, "seed": seed}
-    with user_mistakes(), terminal.steps_bar("fits", quiet=False) as on_fit:
+    options["ending"] = form.value
+    with user_mistakes(), progress.steps_bar("fits", quiet=False) as on_fit:
         curves = write_figures(unit, rows.name, output, **options, on_fit=on_fit)
-    for name in FILES:
+    for name in names:
         say(f"wrote {output / name}")
     by_size = zip(curves[0].n_atoms, *(curve.mean for curve in curves), strict=True)
     table = ((str(n_atoms), *(f"{mean:.2f} %" for mean in means)) for n_atoms, *means in by_size)
     terminal.print_columns(("atoms", *(curve.method for curve in curves)), table)
+
+
+def origin_of(data: str, seed: int | None = None) -> dict[str, str]:
+    """Return how results come about, for those who want to get them again."""
+    found = {"command": shlex.join(["dbdl", *sys.argv[1:]]), "file": data}
+    return found if seed is None else {**found, "seed": str(seed)}
+
+
+def write_model_page(table: Table, rows: Dataset, records: list[Record], page: Path) -> None:
+    """Write a report on DBDL as it was fitted in the first cell of a table.
+
+    The page names its cell, data and versions. If they are still the same, it is left as it is.
+    """
+    from dbdl.report import identity_of
+
+    data = labelled_rows(rows, table.unit_rows)
+    first = next(cells(table, data, only=[OURS]))
+    unlearned = {r["split"]: r.get("accuracy") for r in records if r["method"] == UNLEARNED}
+    own = next((r for r in records if r["method"] == OURS and r["split"] == first.number), {})
+    told = {"title": f"DBDL on {rows.name}", "unlearned_accuracy": unlearned.get(first.number)}
+    origin = {name: own[name] for name in ("command", "file", "seed") if name in own}
+    parts = (first.key, data.fingerprint, sorted(machine().items()), sorted(told.items()), origin)
+    identity = hashlib.sha256(repr(parts).encode()).hexdigest()
+    if identity_of(page) == identity:
+        say(f"{page} is up to date")
+        return
+    with user_mistakes():
+        model, test = fit_cell(first, data)
+    write_report(model, rows, test, page, **told, identity=identity, origin=origin)
 
 
 def write_results_page(table: Table, records: list[Record], page: Path) -> None:

@@ -7,25 +7,42 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from dbdl._files import write_atomically
+from dbdl.experiments.headline import headline
+from dbdl.experiments.printing import (
+    HEADINGS,
+    Panel,
+    grid_of_means,
+    grid_of_splits,
+    grid_to_latex,
+    grid_to_markdown,
+    panels,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_records,
+)
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Table
-from dbdl.experiments.summary import HEADINGS, Line, Panel, notes, panels, to_markdown, to_records
+from dbdl.experiments.summary import OURS, Line, notes
+
+#: Consoles of the bars that are shown now. Messages go through the last one: it prints them above
+#: its bar, and never into the bar's line.
+LIVE: list[Console] = []
 
 
 def say(message: str, prefix: str = "") -> None:
     """Print a message on standard error, on one line; :100: in a path is not an emoji."""
-    Console(stderr=True, soft_wrap=True, emoji=False).print(prefix + escape(message))
+    console = LIVE[-1] if LIVE else Console(stderr=True)
+    console.print(prefix + escape(message), soft_wrap=True, emoji=False, highlight=False)
 
 
 def complain(message: str) -> None:
@@ -39,15 +56,19 @@ def show_warnings_as_notes() -> None:
     FutureWarnings are hidden: they are for authors.
     """
     warnings.filterwarnings("ignore", category=FutureWarning)
-    seen: set[str] = set()
+    _NOTED.clear()
+    warnings.showwarning = lambda message, *_, **__: note(str(message))
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
-        if text not in seen:
-            seen.add(text)
-            say(text, "[yellow]note:[/] ")
 
-    warnings.showwarning = show
+_NOTED: set[str] = set()
+
+
+def note(message: str) -> None:
+    """Print a note, once."""
+    text = " ".join(message.split())
+    if text not in _NOTED:
+        _NOTED.add(text)
+        say(text, "[yellow]note:[/] ")
 
 
 def print_pairs(found: dict[str, Any], as_json: bool) -> None:
@@ -56,7 +77,15 @@ def print_pairs(found: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(found))
         return
     known = ((name.replace("_", " "), v) for name, v in found.items() if v is not None)
-    print_columns((), ((name, f"{v:.4g}" if isinstance(v, float) else str(v)) for name, v in known))
+    print_columns((), ((name, _value_in_words(name, v)) for name, v in known))
+
+
+def _value_in_words(name: str, value: Any) -> str:
+    """Return a value as text; shares of rows are in %, as everywhere on the screen."""
+    if not isinstance(value, float):
+        return str(value)
+    is_share = name.endswith(("accuracy", "macro f1"))
+    return f"{100 * value:.2f} %" if is_share else f"{value:.4g}"
 
 
 def print_columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -67,16 +96,52 @@ def print_columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Non
     Console().print(shown)
 
 
-def print_results(table: Table, lines: Sequence[Line], as_json: bool) -> None:
-    """Print a summary: for programs, for a person at a terminal, or as Markdown for a file."""
-    if as_json:
-        said = {column: notes(column, lines) for column in table.columns}
-        shown = {"title": table.title, "note": table.note, "notes": said}
-        print(json.dumps({**shown, "lines": to_records(lines)}))
-    elif sys.stdout.isatty():
+Format = Literal["json", "csv", "latex", "markdown"]
+
+
+def print_results(
+    table: Table,
+    lines: Sequence[Line],
+    records: Sequence[Record],
+    form: Format | None,
+    per_split: bool = False,
+) -> None:
+    """Print a summary, or with ``per_split`` every split.
+
+    Without a form, it is a table for a person at a terminal, and Markdown in a file.
+    """
+    if form == "json":
+        of_column = {c: [line for line in lines if line.column == c] for c in table.columns}
+        found: dict[str, Any] = {
+            "title": table.title,
+            "note": table.note,
+            "headline": {column: headline(own) for column, own in of_column.items()},
+            "notes": {column: notes(column, lines) for column in table.columns},
+            "lines": to_records(lines),
+        }
+        print(json.dumps({**found, "splits": list(records)} if per_split else found, default=float))
+    elif per_split:
+        _print_splits(table, records, form)
+    elif form == "csv":
+        sys.stdout.write(to_csv(grid_of_means(table, lines)))
+    elif form == "latex":
+        print(to_latex(table, lines))
+    elif form is None and sys.stdout.isatty():
         print_panels(table, lines, Console())
     else:
         print(to_markdown(table, lines))
+
+
+def _print_splits(table: Table, records: Sequence[Record], form: Format | None) -> None:
+    grid = grid_of_splits(table, records)
+    if form == "csv":
+        sys.stdout.write(to_csv(grid))
+    elif form == "latex":
+        print(grid_to_latex(grid))
+    elif form is None and sys.stdout.isatty():
+        print_columns(grid.headings, grid.rows)
+    else:
+        print(grid_to_markdown(grid))
 
 
 #: Columns of `HEADINGS` by need: where a terminal is too narrow for all, the last are left out.
@@ -101,9 +166,11 @@ def print_panels(table: Table, lines: Sequence[Line], console: Console) -> None:
             grid.add_column(name, justify=justify, width=fixed, min_width=width)
         for row in panel.cells:
             cells = dict(zip(panel.headings, map(escape, row), strict=True))
-            style = "bold" if row[0].startswith("DBDL") else None
+            style = "bold" if row[0] == OURS else None
             grid.add_row(*(cells[name] for name in shown), style=style)
         console.print(grid)
+        if said := headline(panel.lines):
+            console.print(escape(said), style="bold")
         for note in panel.notes:
             console.print(escape(note), style="dim")
     if table.note:
@@ -129,33 +196,6 @@ def _columns_that_fit(panel: Panel, width: int) -> dict[str, int]:
             break
         broken.pop(name, None)
     return {name: whole[name] for name in broken} if is_narrow(whole) else broken
-
-
-@contextmanager
-def steps_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """Show progress over steps; called with those done, all, and a line to print."""
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True, quiet=quiet)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-
-        def on_step(n_done: int, n_steps: int, found: str) -> None:
-            progress.update(task, completed=n_done, total=n_steps)
-            console.print(escape(found), style="dim")
-
-        yield on_step
-
-
-@contextmanager
-def cells_bar(*, quiet: bool) -> Iterator[Callable[[Record, int, int], None]]:
-    """Show progress over the cells of a table, and a line for each that is finished."""
-    with steps_bar("cells", quiet=quiet) as on_step:
-
-        def on_cell(record: Record, n_done: int, n_cells: int) -> None:
-            result = record.get("failure") or f"{100 * record['accuracy']:.2f} %"
-            on_step(n_done, n_cells, f"{record['method']}, split {record['split']}: {result}")
-
-        yield on_cell
 
 
 def write_csv(output: Path | None, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

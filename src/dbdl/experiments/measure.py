@@ -70,6 +70,13 @@ def choose_settings(
     return dict(search.fit(train.X, train.y).best_params_)
 
 
+def majority_figures(train: NDArray[Any], test: NDArray[Any]) -> dict[str, float]:
+    """Return accuracies on test labels of the most frequent label to learn from."""
+    labels, counts = np.unique(train, return_counts=True)
+    predicted = np.full(len(test), labels[counts.argmax()], dtype=labels.dtype)
+    return {"accuracy": float(np.mean(predicted == test)), **by_class(test, predicted)}
+
+
 def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part) -> dict[str, Any]:
     """Fit, and measure on the test rows.
 

@@ -3,7 +3,8 @@
 A finished cell is written as one line of JSON, with the data and the machine it was run on. A run
 that was killed is started again with the same file: cells that are there are not run again, a line
 that was cut off is dropped, and a cell that failed is tried again, as is one of other data or with
-other effort (``quick``). The records do not depend on the order in which cells finish.
+other effort (``quick``), or of a user's own method whose code has changed. The records do not
+depend on the order in which cells finish.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -22,7 +25,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import dbdl
-from dbdl.experiments.measure import Part, choose_settings, class_ratio, common_settings, measure
+from dbdl.experiments.measure import (
+    N_FOLDS,
+    Part,
+    choose_settings,
+    class_ratio,
+    common_settings,
+    majority_figures,
+    measure,
+)
 from dbdl.experiments.protocol import Split, seed_of
 from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.spec import Entry, Table, nothing_chosen
@@ -44,6 +55,7 @@ class Cell(NamedTuple):
     entry: Entry
     number: int
     split: Split
+    method: Method  #: Here too, because the processes of workers know only methods of the package.
 
     @property
     def key(self) -> CellKey:
@@ -56,6 +68,11 @@ class Cell(NamedTuple):
         """Seed of the method on this split."""
         return seed_of(self.table, self.column, self.number)
 
+    def n_fits(self, quick: bool) -> int:
+        """Number of fits: one, and those of a search."""
+        tried = [len(v) for k, v in self.method.grid.items() if k not in self.entry.settings]
+        return 1 if quick or not tried else 1 + N_FOLDS * int(np.prod(tried))
+
 
 def cells(
     table: Table, data: LabelledRows, only: Sequence[str] = (), n_splits: int | None = None
@@ -67,7 +84,8 @@ def cells(
         for number, split in enumerate(islice(parts, n_splits)):
             for entry in table.entries:
                 if not only or entry.method in only:
-                    yield Cell(table.name, column, entry, number, split)
+                    method = methods()[entry.method]
+                    yield Cell(table.name, column, entry, number, split, method)
 
 
 def run_table(
@@ -80,54 +98,104 @@ def run_table(
     quick: bool = False,
     n_workers: int = 1,
     n_threads: int = -1,
+    origin: Mapping[str, str] | None = None,
     on_cell: Callable[[Record, int, int], None] | None = None,
     on_warm_up: Callable[[Sequence[str]], None] | None = None,
+    on_running: Callable[[Sequence[Cell], float], None] | None = None,
 ) -> list[Record]:
     """Run the missing cells of a table and return all its records.
 
     The file of results is made if it is absent and resumed if not; without one, nothing is kept.
     ``only`` names methods, ``n_splits`` is the most splits of each column, and ``quick`` fixes
     settings where the table gives none (`dbdl.experiments.spec.nothing_chosen`). ``n_workers``
-    cells run at the same time, in separate processes, with ``n_threads`` threads each.
-    ``on_cell`` is called with each record and with the number of cells done and in all, and
-    ``on_warm_up`` with the names of the methods that are about to be warmed up, before any cell.
+    cells run at the same time, in separate processes, with ``n_threads`` threads each. ``origin``
+    is kept with each record: the command, the file of the data and the seed, for instance.
+    ``on_cell`` is called with each record and with the number of cells done and in all,
+    ``on_warm_up`` with the names of the methods that are about to be warmed up, before any cell,
+    and ``on_running`` with the cells that are running and the seconds that are left, as far as
+    earlier cells tell (`seconds_left`).
     """
     if quick:
         table = nothing_chosen(table)
     wanted = list(cells(table, data, only, n_splits))
+    done = _finished(wanted, data, quick, results)
+    missing = [cell for cell in wanted if cell.key not in done]
+    if on_warm_up is not None and missing:
+        on_warm_up(list(dict.fromkeys(cell.entry.method for cell in missing)))
+    for cell in missing:  # here too where workers run the cells: compiled code lies in a cache
+        warm_up_cell(cell, data, n_threads)
+    # cells are taken in turn, one by one: the first that are not finished are running
+    finished = Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)(
+        delayed(run_cell)(cell, data, quick, n_threads) for cell in missing
+    )
+
+    def tell_running() -> None:
+        left = [cell for cell in missing if cell.key not in done]
+        if on_running is not None and left:
+            on_running(left[:n_workers], seconds_left(left, done.values(), quick, n_workers))
+
+    tell_running()
+    for record in finished:
+        record |= dict(origin or {})
+        if results is not None:
+            append_record(results, record)
+        done[record_key(record)] = record
+        if on_cell is not None:
+            on_cell(record, len(done), len(wanted))
+        tell_running()
+    return [done[cell.key] for cell in wanted]
+
+
+def _finished(
+    wanted: Sequence[Cell], data: LabelledRows, quick: bool, results: Path | None
+) -> dict[CellKey, Record]:
+    """Return the records of a file that belong to the cells, their data, effort and code."""
     origin = {"data": data.fingerprint, "quick": quick}
     found = {
         record_key(record): record
         for record in ([] if results is None else read_records(results))
         if "failure" not in record and {**origin, **record}.items() >= origin.items()
     }
-    done = {cell.key: found[cell.key] for cell in wanted if cell.key in found}
-    missing = [cell for cell in wanted if cell.key not in done]
-    if on_warm_up is not None and missing:
-        on_warm_up(list(dict.fromkeys(cell.entry.method for cell in missing)))
-    for cell in missing:  # here too where workers run the cells: compiled code lies in a cache
-        warm_up_cell(cell, data, n_threads)
-    finished = Parallel(n_jobs=n_workers, return_as="generator_unordered")(
-        delayed(run_cell)(cell, data, quick, n_threads) for cell in missing
-    )
-    for record in finished:
-        if results is not None:
-            append_record(results, record)
-        done[record_key(record)] = record
-        if on_cell is not None:
-            on_cell(record, len(done), len(wanted))
-    return [done[cell.key] for cell in wanted]
+    codes = {cell.entry.method: cell.method.code for cell in wanted}
+    return {
+        cell.key: found[cell.key]
+        for cell in wanted
+        if cell.key in found and found[cell.key].get("code", "") == codes[cell.entry.method]
+    }
+
+
+def seconds_left(
+    left: Sequence[Cell], records: Iterable[Record], quick: bool, n_workers: int = 1
+) -> float:
+    """Return how long cells will take, judged by those that are done; NaN if none is.
+
+    A cell takes as long as others of its method. If there are none, its fits take as long as those
+    of the methods that are known.
+    """
+    known: dict[str, list[float]] = {}
+    for record in records:
+        if "seconds" in record:
+            known.setdefault(record["method"], []).append(record["seconds"])
+    if not known:
+        return np.nan
+    mean = {method: float(np.mean(seconds)) for method, seconds in known.items()}
+    fits = {cell.entry.method: cell.n_fits(quick) for cell in left}
+    per_fit = np.mean([seconds / fits.get(method, 1) for method, seconds in mean.items()])
+    each = [mean.get(c.entry.method, per_fit * fits[c.entry.method]) for c in left]
+    return float(sum(each)) / n_workers
 
 
 def warm_up_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> None:
     """Compile the kernels that a cell needs, where this process has not done so."""
-    method = methods()[cell.entry.method]
-    given = {**common_settings(method, 0, n_threads), **cell.entry.settings}
-    warm_up_once(method, given, data.X)
+    given = {**common_settings(cell.method, 0, n_threads), **cell.entry.settings}
+    warm_up_once(cell.method, given, data.X)
 
 
 def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int = -1) -> Record:
-    """Run one cell, its kernels compiled before its clock starts; a failure is a record too."""
+    """Run one cell, its kernels compiled before its clock starts; a failure is a record too.
+
+    Warnings are kept in the record: whoever shows it also decides how to show them.
+    """
     record: Record = {
         **dict(zip(KEY_FIELDS, cell.key, strict=True)),
         "data": data.fingerprint,
@@ -137,14 +205,24 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
         "class_ratio": class_ratio(data.y),
         **machine(),
     }
+    if cell.method.code:
+        record["code"] = cell.method.code
     warm_up_cell(cell, data, n_threads)  # a worker's process is not the one that began
-    try:
-        method, given, train, test = _set_up(cell, data, n_threads)
-        chosen = {} if quick else choose_settings(method, given, train, cell.seed)
-        record["chosen"] = chosen
-        return {**record, **measure(method, {**given, **chosen}, train, test)}
-    except Exception as error:  # a table shows what failed
-        return {**record, "failure": f"{type(error).__name__}: {error}"}
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            method, given, train, test = _set_up(cell, data, n_threads)
+            chosen = {} if quick else choose_settings(method, given, train, cell.seed)
+            record["chosen"] = chosen
+            record["majority"] = majority_figures(train.y, test.y)
+            record |= measure(method, {**given, **chosen}, train, test)
+        except Exception as error:  # a table shows what failed
+            record["failure"] = f"{type(error).__name__}: {error}"
+    shown = (str(w.message) for w in caught if not issubclass(w.category, FutureWarning))
+    if said := list(dict.fromkeys(" ".join(text.split()) for text in shown)):
+        record["warnings"] = said
+    return {**record, "seconds": time.perf_counter() - start}
 
 
 def fit_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> tuple[Any, Part]:
@@ -156,7 +234,7 @@ def fit_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> tuple[Any, 
 def _set_up(
     cell: Cell, data: LabelledRows, n_threads: int
 ) -> tuple[Method, dict[str, Any], Part, Part]:
-    method = methods()[cell.entry.method]
+    method = cell.method
     train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
     given = {**common_settings(method, cell.seed, n_threads), **cell.entry.settings}
     return method, given, train, test

@@ -1,6 +1,7 @@
 """Definition of a table: data set, protocol, methods with their settings, the paper's numbers.
 
-Each table has a TOML file in the folder `tables`.
+Each table of the package has a TOML file in the folder `tables`. Users write files of their own,
+which may name data files and classifiers of their own.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Self
 
 from dbdl.coding import Coder
+from dbdl.datasets import sources
+from dbdl.datasets.catalogue import SCIKIT_LEARN
 from dbdl.experiments.protocol import Protocol
+from dbdl.own_methods import import_method
 from dbdl.registry import methods
 
 #: How settings were found, for the reader of a table: with `nothing_chosen`, or without.
@@ -61,16 +66,21 @@ class Table:
     #: Whether every method is given rows of unit norm, as in the paper. If not, rows are left as
     #: they are, and each method scales them itself.
     unit_rows: bool = False
+    label: str | None = None  #: Column of the labels, in a file of the user's own.
 
     @classmethod
     def from_toml(cls, text: str, source: str) -> Self:
         """Read a table; with ``others = true`` all methods that it does not name come last.
 
-        Methods that run only where a table names them stay out. Every mistake is named with its
-        source.
+        Methods that run only where a table names them stay out. A method that is the user's own has
+        an ``estimator``, such as ``my_methods:NearestMean``. Name and title are by default those of
+        the file. Every mistake is named with its source.
         """
         try:
             given = tomllib.loads(text)
+            given.setdefault("name", Path(source).stem)
+            given.setdefault("title", given["name"])
+            _check_complete(given)
             known = {f.name for f in fields(cls)} - {"entries"}
             _check_keys(given, known | {"methods", "others"})
             entries = [_entry(value) for value in given.pop("methods")]
@@ -81,11 +91,31 @@ class Table:
             given["columns"] = {name: Protocol(**way) for name, way in given["columns"].items()}
             return cls(**given, entries=tuple(entries))
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise SpecError(f"{source}: {type(error).__name__}: {error}") from error
+            raise SpecError(f"{source}: {error}") from error
+
+
+def _check_complete(given: Mapping[str, Any]) -> None:
+    kinds = {"name": str, "title": str, "dataset": str, "columns": dict, "methods": list}
+    for key, kind in kinds.items():
+        if not given.get(key):
+            raise ValueError(f"there is no {key!r}, which a table needs; {_SHAPE}")
+        if not isinstance(given[key], kind):
+            raise ValueError(f"{key!r} is {given[key]!r}; {_SHAPE}")
+
+
+_SHAPE = (
+    'expected dataset = "my.csv", a table such as [columns."half of each class"] with '
+    "per_class = 0.5, and one [[methods]] or more"
+)
 
 
 def _entry(given: dict[str, Any]) -> Entry:
-    _check_keys(given, {f.name for f in fields(Entry)})
+    known = {f.name for f in fields(Entry)}
+    _check_keys(given, known | {"estimator"})
+    if (address := given.pop("estimator", None)) is not None:
+        given["method"] = import_method(address, given.get("method")).name
+    if "method" not in given:
+        raise ValueError("one of the methods has neither a 'method' nor an 'estimator'")
     if given["method"] not in methods():
         raise ValueError(f"unknown method {given['method']!r}; there are {', '.join(methods())}")
     printed = {name: tuple(given.get(name, ())) for name in ("accuracy", "spread")}
@@ -104,11 +134,30 @@ def table_names() -> list[str]:
 
 
 def load_table(name: str) -> Table:
-    """Return a table that comes with the package."""
-    if name not in table_names():
-        raise SpecError(f"unknown table {name!r}; there are {', '.join(table_names())}")
-    text = (_TABLES / f"{name}.toml").read_text(encoding="utf-8")
-    return Table.from_toml(text, f"{name}.toml")
+    """Return a table that comes with the package, or one of the user's own from a TOML file."""
+    if name in table_names():
+        text = (_TABLES / f"{name}.toml").read_text(encoding="utf-8")
+        return Table.from_toml(text, f"{name}.toml")
+    if not name.endswith(".toml"):
+        raise SpecError(
+            f"unknown table {name!r}; there are {', '.join(table_names())}. A table of your own is "
+            "a file that ends in .toml."
+        )
+    return _own_table(Path(name))
+
+
+def _own_table(path: Path) -> Table:
+    """Return a table whose data file is beside it, unless the path of that file is absolute."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise SpecError(f"there is no file {path}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} cannot be read: {error}") from error
+    table = Table.from_toml(text, str(path))
+    if table.dataset in SCIKIT_LEARN or table.dataset in sources():
+        return table
+    return replace(table, dataset=str(path.parent / Path(table.dataset).expanduser()))
 
 
 def nothing_chosen(table: Table) -> Table:

@@ -1,23 +1,29 @@
-"""A table's records summed up: means over splits beside the paper's numbers."""
+"""A table's records summed up: means over splits beside the paper's numbers, and notes on them.
+
+`dbdl.experiments.printing` writes the lines down, and `dbdl.experiments.headline` says what they
+show.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from dbdl.experiments.measure import UNBALANCED
 from dbdl.experiments.run import Record
 from dbdl.experiments.spec import Entry, Table
 
 #: The method that the others are compared with, and the same without learning.
 OURS = "DBDL"
 UNLEARNED = "DBDL unlearned"
+#: The baseline of every comparison: the most frequent class of the training rows, whatever the row.
+MAJORITY = "majority class"
 #: Fewer splits than this have no p-value: the spread of their differences is a guess.
 LEAST_SPLITS = 5
 #: A difference with a p-value of this or more may be chance.
@@ -49,6 +55,9 @@ class Line:
     query_milliseconds: float
     settings: str  #: Those chosen on training rows.
     failure: str  #: Of the first cell that failed; empty if none did.
+    splits: Mapping[int, float] = field(default_factory=dict)  #: Accuracy of each split.
+    n_test: float = np.nan  #: Test rows of a split.
+    test_share: float = np.nan  #: Test rows per training row.
 
 
 def summarise(table: Table, records: Iterable[Record]) -> list[Line]:
@@ -59,10 +68,32 @@ def summarise(table: Table, records: Iterable[Record]) -> list[Line]:
     lines = []
     for number, column in enumerate(table.columns):
         ours = _accuracies(by_cell[column, OURS])
-        of_methods = ((entry, by_cell[column, entry.method]) for entry in table.entries)
-        found = [_line(entry, column, number, own, ours) for entry, own in of_methods if own]
+        every = ((entry, by_cell[column, entry.method]) for entry in table.entries)
+        of_methods = [(entry, own) for entry, own in every if own]
+        of_methods += _majority([record for _, own in of_methods for record in own])
+        found = [_line(entry, column, number, own, ours) for entry, own in of_methods]
         lines += sorted(found, key=lambda line: -np.nan_to_num(line.accuracy))
     return lines
+
+
+def worth_drawing(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines for a chart: those with an accuracy.
+
+    The majority class is left out if it is far below the methods, whose dots it would squeeze.
+    """
+    known = [line for line in lines if np.isfinite(line.accuracy)]
+    accuracy = [line.accuracy for line in known if line.method != MAJORITY]
+    least = 2 * min(accuracy) - max(accuracy) - 1 if accuracy else np.inf
+    return [line for line in known if line.method != MAJORITY or line.accuracy >= least]
+
+
+def _majority(records: list[Record]) -> list[tuple[Entry, list[Record]]]:
+    """Return the baseline of the splits of a column; none where records are too old to have it."""
+    of_split = {r["split"]: r["majority"] for r in records if "majority" in r and "accuracy" in r}
+    common = ("class_ratio", "n_train", "n_test")
+    shared = {r["split"]: {name: r[name] for name in common if name in r} for r in records}
+    found = [{"split": s, **shared[s], **figures} for s, figures in sorted(of_split.items())]
+    return [(Entry(MAJORITY), found)] if found else []
 
 
 def _line(
@@ -95,6 +126,9 @@ def _line(
         query_milliseconds=_mean(records, "query_milliseconds"),
         settings=_settings(records),
         failure=next((record["failure"] for record in records if "failure" in record), ""),
+        splits=accuracy,
+        n_test=_mean(records, "n_test"),
+        test_share=test_share,
     )
 
 
@@ -111,12 +145,13 @@ def _mean(records: list[Record], name: str) -> float:
 def _settings(records: list[Record]) -> str:
     """Name the settings chosen, over all splits; for DBDL the best coder in hindsight too."""
 
-    def names(field: str) -> str:
-        return ", ".join(sorted({record[field] for record in records if field in record}))
+    def names(field: str) -> list[str]:
+        return sorted({record[field] for record in records if field in record})
 
-    if coders := names("coder"):
+    if coders := coders_in_words(names("coder")):
+        best = coders_in_words(names("best_coder"))
         accuracy = 100 * _mean(records, "best_accuracy")
-        return f"{coders} (in hindsight {names('best_coder')}: {accuracy:.2f})"
+        return f"{coders} (in hindsight {best}: {accuracy:.2f} %)" if best else coders
     chosen = [record["chosen"] for record in records if record.get("chosen")]
     values = {name: {c[name] for c in chosen} for name in (chosen[0] if chosen else ())}
 
@@ -124,6 +159,30 @@ def _settings(records: list[Record]) -> str:
         return list(map(str, sorted(found, key=lambda value: (isinstance(value, str), value))))
 
     return "; ".join(f"{name} {', '.join(in_order(found))}" for name, found in values.items())
+
+
+#: Families of coders by the first letter of their labels, and the ending of a mean along the path.
+_CODERS = {"F": "forward selection", "O": "matching pursuit", "L": "lasso", "P": "posterior mean"}
+_LABEL = re.compile(r"([FOLP])(\d+)(m?)")
+
+
+def coders_in_words(labels: Sequence[str]) -> str:
+    """Say what labels of coders stand for: L14 and L28 are "lasso with 14 or 28 non-zeros"."""
+    lengths: dict[str, list[int]] = defaultdict(list)
+    others = []
+    for label in labels:
+        if (match := _LABEL.fullmatch(label)) is None:
+            others.append(label)
+            continue
+        family, length, mean = match.groups()
+        lengths[_CODERS[family] + " (mean along its path)" * bool(mean)].append(int(length))
+    said = [f"{kind} with {_either(sorted(found))} non-zeros" for kind, found in lengths.items()]
+    return "; ".join(said + others)
+
+
+def _either(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def paired_p_value(differences: NDArray[np.float64], test_share: float) -> float:
@@ -159,7 +218,7 @@ def learning_in_words(lines: Sequence[Line]) -> str:
         return f"Learning and views add nothing here: {rows} are as accurate as DBDL."
     found = f"Learning and views add {gain:.2f} points to {rows}"
     if not np.isfinite(p):
-        few = f", which {_in_splits(twin.n_splits)} cannot tell from chance"
+        few = f", which {in_splits(twin.n_splits)} cannot tell from chance"
         return found + few * (twin.n_splits < LEAST_SPLITS) + "."
     return f"{found}, p {p:.2g}{': not told apart from chance' * (p >= LEVEL)}."
 
@@ -170,7 +229,7 @@ def p_values_in_words(lines: Sequence[Line]) -> str:
     n_splits = max((line.n_splits for line in compared), default=LEAST_SPLITS)
     if n_splits >= LEAST_SPLITS or any(np.isfinite(line.p_value) for line in compared):
         return ""
-    return f"No p-values: {_in_splits(n_splits)}, where at least {LEAST_SPLITS} are needed."
+    return f"No p-values: {in_splits(n_splits)}, where at least {LEAST_SPLITS} are needed."
 
 
 def notes(column: str, lines: Sequence[Line]) -> list[str]:
@@ -181,95 +240,6 @@ def notes(column: str, lines: Sequence[Line]) -> list[str]:
     return [note for note in (learning_in_words(own), p_values_in_words(own), stars) if note]
 
 
-def _in_splits(n: int) -> str:
+def in_splits(n: int) -> str:
+    """Return a number of splits in words."""
     return f"{n} split{'s' * (n != 1)}"
-
-
-# --------------------------------------------------------------------------------------- printing
-
-#: Columns of a printed table by their headings: the field of a line, and the form of its number.
-HEADINGS = {
-    "method": ("method", ""),
-    "accuracy %": ("accuracy", ".2f"),
-    "paper %": ("paper", ".2f"),
-    "minus DBDL": ("difference", "+z.2f"),
-    "balanced accuracy %": ("balanced_accuracy", ".2f"),
-    "macro F1 %": ("macro_f1", ".2f"),
-    "log-loss": ("log_loss", ".3f"),
-    "calibration error %": ("calibration_error", ".1f"),
-    "atoms": ("n_atoms", ".0f"),
-    "fit s": ("fit_seconds", ".1f"),
-    "paper fit s": ("paper_fit_seconds", ".0f"),
-    "query ms": ("query_milliseconds", ".2f"),
-    "paper query ms": ("paper_milliseconds", ".2f"),
-    "chosen on training rows": ("settings", ""),
-}
-
-
-def text_cells(line: Line) -> dict[str, str]:
-    """Cells of a line by `HEADINGS`; empty where nothing was measured.
-
-    Balanced accuracy and macro F1 say little more than the accuracy unless classes are unbalanced.
-    """
-    if line.failure and not line.n_splits:
-        failed = {"method": line.method, "accuracy %": f"failed: {line.failure}"}
-        return {**dict.fromkeys(HEADINGS, ""), **failed}
-    cells = {name: _text(getattr(line, field), form) for name, (field, form) in HEADINGS.items()}
-    cells["accuracy %"] += _text(line.spread, ".2f", " ± {}") + " *" * bool(line.failure)
-    cells["paper %"] += _text(line.paper_spread, ".2f", " ± {}")
-    cells["minus DBDL"] += _text(line.p_value, ".2g", " (p {})")
-    if not line.class_ratio >= UNBALANCED:
-        cells["balanced accuracy %"] = cells["macro F1 %"] = ""
-    return cells
-
-
-def _text(value: float | str, form: str, around: str = "{}") -> str:
-    known = isinstance(value, str) or np.isfinite(value)
-    return around.format(format(value, form)) if known else ""
-
-
-class Panel(NamedTuple):
-    """One column of a table as texts."""
-
-    name: str
-    title: str  #: The column's name and its number of splits.
-    lines: list[Line]
-    headings: list[str]  #: Those of `HEADINGS` under which any line has a text.
-    cells: list[list[str]]  #: For each line its texts under these headings.
-    notes: list[str]
-
-
-def panels(table: Table, lines: Sequence[Line]) -> Iterator[Panel]:
-    """Yield the columns of a table that have lines."""
-    for column, protocol in table.columns.items():
-        own = [line for line in lines if line.column == column]
-        if not own:
-            continue
-        n_splits = max(line.n_splits for line in own)
-        # the name of a column of folds says how many there are
-        title = column if protocol.folds == n_splits else f"{column}, {_in_splits(n_splits)}"
-        rows = [text_cells(line) for line in own]
-        used = [name for name in HEADINGS if any(row[name] for row in rows)]
-        cells = [[row[name] for name in used] for row in rows]
-        yield Panel(column, title, own, used, cells, notes(column, own))
-
-
-def to_markdown(table: Table, lines: Sequence[Line]) -> str:
-    """Return the table as Markdown; columns of which no line has anything are left out."""
-    text = [f"### {table.title}", ""]
-    for panel in panels(table, lines):
-        text += [f"{panel.title}:", ""]
-        for cells in (panel.headings, ["---"] * len(panel.headings), *panel.cells):
-            text.append(f"| {' | '.join(cells)} |")
-        text += ["", *(note.replace("*", "\\*") + "\n" for note in panel.notes)]  # no list
-    if table.note:
-        text += [table.note.strip(), ""]
-    return "\n".join(text)
-
-
-def to_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Return lines as plain values for JSON; NaN becomes None."""
-    return [
-        {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in values.items()}
-        for values in map(asdict, lines)
-    ]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from dbdl._files import write_atomically
 from dbdl.experiments.sizes import SizeCurve
-from dbdl.experiments.summary import Line
+from dbdl.experiments.summary import OURS, Line, worth_drawing
 
 #: Colours that colour-blind readers can tell apart, and markers for prints in grey.
 _LOOKS = (("#2e75cc", "o"), ("#de6e28", "s"), ("#5b6770", "^"))
@@ -28,8 +28,10 @@ def plot_accuracies(lines: Sequence[Line], path: Path, title: str = "") -> None:
 
     Dots are means over splits and bars one standard deviation. The paper's numbers are hollow.
     """
-    finished = [line for line in lines if np.isfinite(line.accuracy)]
-    columns = {x.column: [y for y in finished if y.column == x.column] for x in finished}
+    by_column = {x.column: [y for y in lines if y.column == x.column] for x in lines}
+    columns = {column: worth_drawing(own) for column, own in by_column.items()}
+    columns = {column: own for column, own in columns.items() if own}
+    finished = [line for own in columns.values() for line in own]
     heights = [0.6 + 0.28 * len(part) for part in columns.values()] or [1.0]
     figure = Figure(figsize=(7, 0.6 + sum(heights)), layout="constrained")
     panels = figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0]
@@ -55,6 +57,8 @@ def _draw_dots(axes: Any, lines: Sequence[Line]) -> None:
         axes.plot(*zip(*paper, strict=True), "o", mfc="none", color="#c2571a", label="paper")
     axes.set_ylim(-0.6, len(lines) - 0.4)
     axes.set_yticks(place, [x.method for x in lines])
+    for label, line in zip(axes.get_yticklabels(), lines, strict=True):
+        label.set_fontweight("bold" if line.method == OURS else "normal")
     axes.grid(axis="x", alpha=0.3)
 
 
