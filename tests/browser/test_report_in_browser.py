@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+import dbdl
 from dbdl import DBDLClassifier
 from dbdl.experiments.spec import load_table
 from dbdl.experiments.summary import summarise
@@ -39,13 +40,17 @@ def pages(tmp_path_factory):
         {"table": "yaleb", "column": column, "method": method, "settings": "{}", "split": split,
          "accuracy": accuracy + split / 500, "fit_seconds": 1.0, "query_milliseconds": 0.1,
          "log_loss": 0.1, "calibration_error": 0.01, "n_atoms": 600, "coder": "F14m",
-         "best_coder": "O28", "best_accuracy": accuracy}
+         "best_coder": "O28", "best_accuracy": accuracy, "n_train": 120, "n_test": 40,
+         "majority": {"accuracy": 0.03}, "command": "dbdl reproduce yaleb", "file": "yaleb"}
         for method, accuracy in [("DBDL", 0.98), ("SRC", 0.96), ("LC-KSVD2", 0.95), ("CRC", 0.97)]
         for split in range(3)
     ]  # fmt: skip
-    results = write_results(table, summarise(table, records), folder / "results.html")
+    found = summarise(table, records)
+    results = write_results(table, found, folder / "results.html", records=records)
     many = write_many_classes(folder / "many.html")
-    return {path.stem: path.as_uri() for path in (images, curves, results, many)}
+    crc = dbdl.methods()["CRC"]().fit(X[:100], y[:100])
+    rival = write_report(crc, X[100:300], y_test, folder / "rival.html", image_shape=(8, 8))
+    return {path.stem: path.as_uri() for path in (images, curves, results, many, rival)}
 
 
 def write_many_classes(path):
@@ -80,24 +85,26 @@ def open_page(browser, pages):
     assert not complaints
 
 
-every_page = pytest.mark.parametrize("name", ["images", "curves", "results", "many"])
+every_page = pytest.mark.parametrize("name", ["images", "curves", "results", "many", "rival"])
 every_scheme = pytest.mark.parametrize("scheme", ["light", "dark"])
+every_width = pytest.mark.parametrize("width", [1400, 390])  # a desk and a telephone
 
 
 @every_page
 @every_scheme
-def test_a_page_opens_without_a_complaint_and_is_photographed(open_page, name, scheme):
-    page = open_page(name, color_scheme=scheme)
+@every_width
+def test_a_page_opens_without_a_complaint_and_is_photographed(open_page, name, scheme, width):
+    page = open_page(name, color_scheme=scheme, viewport={"width": width, "height": 900})
     page.wait_for_timeout(100)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}_{scheme}.png", full_page=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}_{width}_{scheme}.png", full_page=True)
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     brightness = np.mean([int(value) for value in re.findall(r"\d+", ground)[:3]])
     assert (brightness > 128) == (scheme == "light")
 
 
 @every_page
-@pytest.mark.parametrize("width", [1200, 390])
+@every_width
 def test_no_page_is_wider_than_its_window(open_page, name, width):
     page = open_page(name, viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -275,10 +282,10 @@ def test_tables_are_sorted_by_their_headings(open_page):
     column = "e => e.map((r) => parseFloat(r.cells[1].dataset.value))"
     heading.focus()
     page.keyboard.press("Enter")
-    values = page.eval_on_selector_all("tbody tr", column)
-    assert values == sorted(values) and len(values) == 4
+    values = page.eval_on_selector_all("#column-0 tbody tr", column)
+    assert values == sorted(values) and len(values) == 5
     page.keyboard.press("Enter")
-    assert page.eval_on_selector_all("tbody tr", column) == sorted(values, reverse=True)
+    assert page.eval_on_selector_all("#column-0 tbody tr", column) == sorted(values, reverse=True)
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("accuracy")
 
 
@@ -293,16 +300,87 @@ def test_the_switch_changes_the_theme_whatever_the_system_says(open_page):
     assert switch.inner_text() == "Theme: dark" and page.evaluate(ground) == dark
 
 
-def test_paper_is_white_and_everything_is_unfolded(open_page):
+def test_paper_is_white_and_has_neither_folded_tables_nor_controls(open_page):
     page = open_page("images", color_scheme="dark")
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 35, 41)"
-    assert page.locator("nav").is_hidden()
+    assert page.locator("nav").is_hidden() and page.locator(".save").first.is_hidden()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("details:not([open])").count() == 0
+    on_paper = page.locator("details:visible")
+    assert on_paper.count() == 3 and page.locator("details:visible:not([open])").count() == 0
+    assert page.locator(".paper-only").is_visible()
+
+
+@every_page
+def test_a_page_has_at_most_six_sheets_of_paper(open_page, name):
+    page = open_page(name)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.pdf(path=SCREENSHOTS / "images.pdf")
-    assert (SCREENSHOTS / "images.pdf").stat().st_size > 10_000
+    path = SCREENSHOTS / f"{name}.pdf"
+    margin = dict.fromkeys(("top", "bottom", "left", "right"), "12mm")
+    page.pdf(path=path, format="A4", margin=margin)
+    n_sheets = len(re.findall(rb"/Type\s*/Page\b(?!s)", path.read_bytes()))
+    assert 1 <= n_sheets <= 6
+
+
+@every_page
+@every_width
+def test_labels_of_charts_have_at_least_ten_pixels(open_page, name, width):
+    page = open_page(name, viewport={"width": width, "height": 800})
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll("svg text")]
+          .filter((e) => e.getBoundingClientRect().width > 0)
+          .map((e) => {
+            const svg = e.ownerSVGElement;
+            const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+            return [scale * parseFloat(getComputedStyle(e).fontSize), e.textContent];
+          })"""
+    )
+    assert len(sizes) > 5 and min(sizes)[0] >= 10, min(sizes)
+
+
+def test_a_table_that_is_cut_off_says_so_until_its_end_is_in_view(open_page):
+    page = open_page("results", viewport={"width": 390, "height": 800})
+    box = page.locator("#column-0 .scroll-box")
+    hint = box.locator(".scroll-hint")
+    assert hint.is_visible() and "more columns" in hint.inner_text()
+    assert box.evaluate("e => getComputedStyle(e, '::after').content") == '""'
+    box.locator(".scroll").evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    page.wait_for_timeout(200)
+    assert hint.is_hidden()
+    first = box.locator("tbody th").first  # the names of the methods stay in view
+    assert first.bounding_box()["x"] >= 0
+    wide = open_page("results", viewport={"width": 1400, "height": 800})
+    assert wide.locator(".scroll-hint:visible").count() == 0
+
+
+def test_the_tables_of_results_are_files_inside_the_page(open_page):
+    page = open_page("results")
+    links = page.locator(".downloads a")
+    assert [links.nth(i).get_attribute("download") for i in range(2)] == [
+        "yaleb-means.csv", "yaleb-splits.csv",
+    ]  # fmt: skip
+    with page.expect_download() as download:
+        links.first.click()
+    text = Path(download.value.path()).read_text("utf-8")
+    assert text.startswith("method,splits,accuracy %") and "DBDL,3,98.2," in text
+
+
+def test_the_tables_of_a_report_can_be_saved(open_page):
+    page = open_page("images")
+    with page.expect_download() as download:
+        page.locator("#calibration .save").click()
+    lines = Path(download.value.path()).read_text("utf-8").splitlines()
+    assert download.value.suggested_filename == "confidence-and-accuracy.csv"
+    assert lines[0].startswith("highest probability %,rows") and len(lines) > 2
+
+
+def test_our_method_is_marked_and_the_headline_comes_first(open_page):
+    page = open_page("results")
+    assert page.locator("tr.ours th").first.inner_text() == "DBDL"
+    assert page.locator("g.ours text:visible").text_content() == "DBDL"
+    said = page.locator(".headline").inner_text()
+    assert said.startswith("DBDL") and "on this data" in said
+    assert page.locator("#again code").first.inner_text() == "dbdl reproduce yaleb"
 
 
 @every_page

@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 from report_problem import digits, fitted, with_mistakes
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from dbdl import DBDLClassifier
 from dbdl.coding import Forward
 from dbdl.plotting.pictures import draw_rows
-from dbdl.report import write_report
+from dbdl.registry import methods
+from dbdl.report import identity_of, write_report
 from dbdl.report.charts import Scale, round_steps, tick_label
+from dbdl.report.explain import choose_samples
+from dbdl.report.findings import examine
 from dbdl.views import AUTOMATIC_LINEAR
 
 VOID = {"meta", "link", "img", "br", "line", "rect", "circle", "polyline", "path", "input"}
@@ -84,7 +86,7 @@ def test_elements_are_closed_ids_are_unique_and_links_lead_somewhere(
     page = report(tmp_path, n_classes, n_chains, image_shape=image_shape)
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(set(ids)) == len(ids)
-    assert {a["href"][1:] for a in page.all("a")} <= set(ids)
+    assert {a["href"][1:] for a in page.all("a") if a["href"][0] == "#"} <= set(ids)
     for _, attributes in page.elements:
         assert attributes.get("aria-labelledby", ids[0]) in ids
 
@@ -120,7 +122,7 @@ def test_accuracy_is_on_the_page(tmp_path):
 def test_every_atom_of_the_first_chain_is_there_with_its_class(tmp_path):
     page = report(tmp_path, class_names=["zero", "one", "two", "three"])
     chain = fitted().chains_[0]
-    shown = [a for a in page.all("button") if a.get("class") == "atom"]
+    shown = [a for a in page.all("button") if "data-atom" in a]
     assert sorted(int(a["data-atom"]) for a in shown) == list(range(len(chain.atoms)))
     owner = chain.selection_probability.argmax(axis=0)
     names = np.array(["zero", "one", "two", "three"])[owner]
@@ -132,7 +134,7 @@ def test_every_atom_of_the_first_chain_is_there_with_its_class(tmp_path):
 def test_the_most_probable_atoms_are_shown_where_there_are_too_many(tmp_path, monkeypatch):
     monkeypatch.setattr("dbdl.report.atoms.MOST_ATOMS", 10)
     page = report(tmp_path)
-    shown = {int(a["data-atom"]) for a in page.all("button") if a.get("class") == "atom"}
+    shown = {int(a["data-atom"]) for a in page.all("button") if "data-atom" in a}
     largest = fitted().chains_[0].selection_probability.max(axis=0)
     assert len(shown) == 10
     assert min(largest[k] for k in shown) >= max(p for k, p in enumerate(largest) if k not in shown)
@@ -311,8 +313,8 @@ def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path):
     path = tmp_path / "report.html"
     with pytest.raises(ValueError, match=r"\(8, 9\) does not fit 64 features"):
         write_report(fitted(), X_test, y_test, path, image_shape=(8, 9))
-    with pytest.raises(TypeError, match=r"needs a DBDLClassifier.*RidgeClassifier"):
-        write_report(RidgeClassifier().fit(X, y), X_test, y_test, path)
+    with pytest.raises(TypeError, match=r"needs a classifier.*StandardScaler"):
+        write_report(StandardScaler().fit(X, y), X_test, y_test, path)
     with pytest.raises(ValueError, match="feature_names has 3 names"):
         write_report(fitted(), X_test, y_test, path, feature_names=list("abc"))
     with pytest.raises(ValueError, match="order='K' is unknown"):
@@ -320,6 +322,48 @@ def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write_report(fitted(), X_test, y_test, tmp_path / "no" / "report.html")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["CRC", "K-SVD", "ridge", "1-NN"])
+def test_a_page_on_a_rival_shows_what_it_can(tmp_path, name):
+    X, y, X_test, y_test = digits()
+    model = methods()[name]().fit(X, y)
+    page = page_of(model, X_test, y_test, tmp_path, image_shape=(8, 8))
+    right = int((model.predict(X_test) == y_test).sum())
+    assert f"{name} is right for {right} of {len(y_test)} test rows" in page.text
+    assert methods()[name].in_a_line[1:] in page.text and methods()[name].paper in page.text
+    assert ("Can the probabilities be trusted?" in page.text) == hasattr(model, "predict_proba")
+    atoms = [a for a in page.all("div") if a.get("class", "").startswith("atom ")]
+    shown = getattr(model, "n_atoms_", 0)
+    assert ("The atoms" in page.text) == (shown > 0)
+    assert page.source.count('aria-label="atom ') == shown and len(atoms) <= shown
+    links = {a["href"][1:] for a in page.all("a") if a["href"][0] == "#"}
+    assert links <= {a["id"] for _, a in page.elements if "id" in a}
+    assert "nan" not in page.text.lower().split()
+
+
+def test_a_page_says_how_it_can_be_written_again_and_keeps_its_identity(tmp_path):
+    origin = {"command": "dbdl report <m>", "file": "my.csv", "seed": "7"}
+    page = report(tmp_path, origin=origin, identity="abc123")
+    assert "dbdl report <m>" in page.text and "Data my.csv" in page.text and "Seed 7" in page.text
+    assert identity_of(tmp_path / "report.html") == "abc123"
+    report(tmp_path)
+    assert identity_of(tmp_path / "report.html") == "" == identity_of(tmp_path / "none.html")
+
+
+def test_rows_are_counted_from_one(tmp_path):
+    _, _, X, y = digits()
+    found = examine(fitted(), X, with_mistakes(y))
+    first = choose_samples(found)[0][0]
+    assert f"Row {first + 1}: predicted" in report(tmp_path).text
+
+
+def test_always_naming_the_most_frequent_class_is_the_baseline(tmp_path):
+    y = digits()[3]
+    share = np.bincount(with_mistakes(y)).max() / len(y)
+    page = report(tmp_path)
+    said = f"Always naming the most frequent class would be right for {100 * share:.1f} %"
+    assert said in page.text
 
 
 @pytest.mark.slow

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dbdl.experiments.printing import text_cells
 from dbdl.experiments.spec import load_table, with_search_note
-from dbdl.experiments.summary import summarise, text_cells
+from dbdl.experiments.summary import summarise
 from dbdl.report import write_results
 
 TABLE = load_table("yaleb")

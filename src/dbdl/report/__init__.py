@@ -4,7 +4,7 @@
 experiment beside the paper's numbers.
 """
 
-from dbdl.report.page import write_report
+from dbdl.report.page import identity_of, write_report
 from dbdl.report.results import write_results
 
-__all__ = ["write_report", "write_results"]
+__all__ = ["identity_of", "write_report", "write_results"]

@@ -55,7 +55,7 @@ def gallery(
             "at": position.get(k),
         }
         if feature_names is not None:
-            atom["f"] = _largest_features(atoms[k], feature_names)
+            atom["f"] = largest_features(atoms[k], feature_names)
         data.append(atom)
     n_per_class = np.bincount(owner, minlength=len(found.names)).tolist()
     return {
@@ -80,7 +80,8 @@ def atoms_as_rows(chain: Member, numbers: Any, n_features: int) -> NDArray[np.fl
         return np.zeros((len(atoms), n_features), atoms.dtype)
 
 
-def _largest_features(atom: Any, names: Sequence[str]) -> list[str]:
+def largest_features(atom: Any, names: Sequence[str]) -> list[str]:
+    """Name the features in which an atom is largest, with their values."""
     largest = np.argsort(-np.abs(atom), kind="stable")[:N_NAMED_FEATURES]
     return [
         f"{names[j] if names else f'feature {j}'} ({signed(float(atom[j]), 2)})" for j in largest

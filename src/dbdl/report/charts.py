@@ -115,10 +115,23 @@ def _at_a_sweep(values: Floats) -> str:
     return f"{least} to {largest}, median {middle}"
 
 
-def strip_chart(values: Floats, names: Sequence[str], interval: tuple[float, float]) -> Any:
+#: Widths of charts as wide as the page: on a screen or on paper, and on a telephone, where the
+#: letters of a drawing that is made smaller could not be read.
+WIDTHS = {"on-wide": 720, "on-narrow": 336}
+
+
+def strip_chart(
+    values: Floats, names: Sequence[str], interval: tuple[float, float]
+) -> dict[str, Any]:
     """Place shares as dots on one line; those that would overlap are stacked."""
+    return {kind: _strip(values, names, interval, width) for kind, width in WIDTHS.items()}
+
+
+def _strip(
+    values: Floats, names: Sequence[str], interval: tuple[float, float], width: int
+) -> dict[str, Any]:
     low = min(0.05 * np.floor(20 * min(float(values.min()), interval[0])), 0.9)
-    x = Scale(float(low), 1.0, 20, 660, is_share=True)
+    x = Scale(float(low), 1.0, 20, width - 20, is_share=True)
     columns = Counter(round(x(value) / 9) for value in values.tolist())
     step = float(np.clip(160 / max(columns.values()), 2, 8))
     bottom, taken = round(30 + step * max(*columns.values(), 6)), Counter[int]()
@@ -127,4 +140,5 @@ def strip_chart(values: Floats, names: Sequence[str], interval: tuple[float, flo
         column = round(x(value) / 9)
         dots.append((name, value, bottom - 9 - step * taken[column]))
         taken[column] += 1
-    return {"x": x, "bottom": bottom, "radius": min(step / 2, 4), "dots": dots}
+    radius = min(step / 2, 4)
+    return {"x": x, "bottom": bottom, "radius": radius, "dots": dots, "width": width}

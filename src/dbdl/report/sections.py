@@ -14,7 +14,7 @@ from dbdl.model.settings import ModelSettings
 from dbdl.plotting.arrangement import spread_evenly, trace_panels
 from dbdl.plotting.pictures import SIGNED
 from dbdl.report.charts import strip_chart, trace_chart
-from dbdl.report.findings import Findings, share_interval
+from dbdl.report.findings import Answers, Findings, share_interval
 from dbdl.report.inline import confusion_pixels, data_uri
 from dbdl.report.rendering import percent
 
@@ -24,7 +24,7 @@ MOST_PAIRS = 200
 N_LOOKS = 8
 
 
-def accuracy(found: Findings) -> dict[str, Any]:
+def accuracy(found: Answers) -> dict[str, Any]:
     """Return the accuracies of the classes; NaN where a class has no test rows."""
     names, labels = np.array(found.names, dtype=object), np.arange(len(found.names))
     per_class = {"labels": labels, "average": None, "zero_division": np.nan}
@@ -56,7 +56,7 @@ def accuracy(found: Findings) -> dict[str, Any]:
     }
 
 
-def confusion(found: Findings) -> dict[str, Any]:
+def confusion(found: Answers) -> dict[str, Any]:
     """Return the confusion matrix and the pairs of classes that are confused most often."""
     counts, n_rows = found.confusion, found.confusion.sum(axis=1)
     wrong = [(a, b) for a, b in np.argwhere(counts).tolist() if a != b]

@@ -134,7 +134,7 @@
 
   // ------------------------------------------------------------------ gallery of atoms
   const gallery = document.querySelector(".gallery");
-  if (gallery) {
+  if (byId("atom-order")) {
     const buttons = all(".atom", gallery); // as written: by class
     const number = (button) => Number(button.dataset.atom);
     const [orderBox, classBox] = [byId("atom-order"), byId("atom-class")];
@@ -230,20 +230,45 @@
   }
 
   // ------------------------------------------------------------------ the Tab key stops only at tables that scroll
+  // A table that is wider than the page says that there are more columns, until its end is in view.
+  const markMore = (region) => {
+    const more = region.scrollLeft + region.clientWidth < region.scrollWidth - 2;
+    region.parentElement.classList.toggle("more", more);
+    region.parentElement.querySelector(".scroll-hint").hidden = !more;
+  };
   const markScrolling = () => {
     for (const region of all(".scroll")) {
       const scrolls = region.scrollHeight > region.clientHeight + 1 || region.scrollWidth > region.clientWidth + 1;
       if (scrolls) region.tabIndex = 0; else region.removeAttribute("tabindex");
+      markMore(region);
     }
   };
+  for (const region of all(".scroll")) region.addEventListener("scroll", () => markMore(region));
   markScrolling();
   addEventListener("resize", markScrolling);
   for (const fold of all("details")) fold.addEventListener("toggle", markScrolling);
 
-  // ------------------------------------------------------------------ on paper everything is open
+  // ------------------------------------------------------------------ tables that can be saved
+  if (!document.querySelector(".downloads")) {
+    const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const asCsv = (table) => [...table.rows]
+      .map((row) => [...row.cells].map((cell) => quoted(cell.textContent.trim().replaceAll("−", "-"))).join(","))
+      .join("\r\n");
+    for (const table of all("table.sortable")) {
+      const button = Object.assign(make("button", "save", "save as CSV"), { type: "button" });
+      const name = table.caption.textContent.replace(/\W+/g, "-").toLowerCase();
+      table.caption.append(button);
+      button.addEventListener("click", () => {
+        const href = `data:text/csv;charset=utf-8,${encodeURIComponent(asCsv(table))}`;
+        Object.assign(make("a"), { href, download: `${name}.csv` }).click();
+      });
+    }
+  }
+
+  // ------------------------------------------------------------------ on paper decisions are open
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = all("details:not([open])");
+    opened = all("details.sample:not([open])");
     for (const fold of opened) fold.open = true;
   });
   addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });
