@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import dbdl
 from dbdl.cli import COMMANDS, app
+from dbdl.experiments.spec import Table
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(dbdl.__file__).parent
@@ -29,6 +30,7 @@ README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 CONVERGENCE = DOCS / "convergence.md"
 EXPLANATIONS = DOCS / "explanations.md"
 PAGES = sorted(DOCS.glob("*.md"))
+OWN_METHODS = DOCS / "own_methods.md"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FENCE = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ANY_FENCE = re.compile(r"^( *)```(python|bash)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -215,6 +217,17 @@ def test_the_code_of_the_page_on_explanations_runs(few_sweeps, capsys):
         exec(compile(code, str(EXPLANATIONS), "exec"), names)
     assert capsys.readouterr().out.startswith("Predicted ")
     assert names["why"].training_rows
+
+
+def test_the_page_on_own_methods_registers_one_and_describes_a_table_that_can_be_read():
+    scope = {}
+    for _, code in blocks_of(OWN_METHODS):
+        exec(compile(code, "docs/own_methods.md", "exec"), scope)
+    assert "naive Bayes" in dbdl.methods() and scope["model"].var_smoothing == 1e-6
+    [toml] = re.findall(r"```toml\n(.*?)```", OWN_METHODS.read_text("utf-8"), re.DOTALL)
+    address = "sklearn.neighbors:NearestCentroid"
+    table = Table.from_toml(toml.replace("my_methods:NearestMean", address), "leaves.toml")
+    assert (table.name, table.label, len(table.entries)) == ("leaves", "species", 2)
 
 
 def test_the_code_of_contributing_runs(few_sweeps, tmp_path, monkeypatch):
