@@ -81,6 +81,7 @@ bench: $(VENV)/.installed-bench
 docs: $(VENV)/.installed-docs
 	rm -rf docs/_build docs/api docs/generated docs/gallery
 	$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(RUN) docs/dbdl_site/links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 lint: $(VENV)/.installed-dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -44,6 +45,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 html_math_renderer = "mathml"
+smartquotes_action = "qe"  # dashes stay: --quick is an option
 
 # ------------------------------------------------------------------------------------- Markdown
 
@@ -60,12 +62,13 @@ sphinx_gallery_conf = {
     "subsection_order": [
         str(Path("..") / "examples" / name) for name in ("look_inside", "data", "decide", "compare")
     ],
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "dbdl_site.figures.ByUse",
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # its pages would fetch scripts
     "show_signature": False,
     "min_reported_time": 0,
     "abort_on_example_error": False,
@@ -86,6 +89,7 @@ html_title = "dbdl"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -109,7 +113,18 @@ html_theme_options = {
 html_sidebars = {"index": [], "getting_started": [], "changelog": [], "methods": []}
 
 
+def _escape_shapes(app, what, name, obj, options, lines):
+    """Keep names such as n_features_in_ in shapes from being read as links."""
+    for i, line in enumerate(lines):
+        lines[i] = re.sub(r"(?<=\bshape \()[^)]*(?=\))", lambda m: _escaped(m[0]), line)
+
+
+def _escaped(text):
+    return re.sub(r"_(?!\w)", r"\\_", text)
+
+
 def setup(app):
     """Enrol what the site adds to Sphinx."""
+    app.connect("autodoc-process-docstring", _escape_shapes, priority=900)  # after numpydoc
     app.add_html_math_renderer("mathml", (MathML.visit, None), (MathML.visit_block, None))
     write_pages(HERE)  # now, before Sphinx looks for pages

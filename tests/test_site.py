@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from dbdl_site.commands import commands_page
+from dbdl_site.links import faults
 from dbdl_site.mathml import to_mathml
 from dbdl_site.methods import GROUPS, QUESTIONS, methods_chart, methods_table, path_of
 from dbdl_site.pages import write_pages
@@ -109,3 +110,16 @@ def test_an_example_runs(script, monkeypatch):
     monkeypatch.setattr(plt, "show", show)
     runpy.run_path(str(script))
     assert figures
+
+
+def test_links_of_the_built_site_are_followed(tmp_path):
+    (tmp_path / "other.html").write_text('<h1 id="here">Here</h1>')
+    (tmp_path / "index.html").write_text(
+        '<a href="other.html#here">good</a> <a href="other.html#there">bad</a> <a href="no.html">'
+        'bad</a> <a href="https://doi.org/1">away</a> <script src="https://example.org/x.js">'
+        "</script>"
+    )
+    found = faults(tmp_path)
+    assert len(found) == 3
+    assert any("#there" in line for line in found) and any("no.html" in line for line in found)
+    assert any("fetches https://example.org/x.js" in line for line in found)

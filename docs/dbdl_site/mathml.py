@@ -31,5 +31,5 @@ class MathML:
     @staticmethod
     def visit_block(self, node):
         """Write a formula of its own line."""
-        self.body.append(f'<div class="math">{to_mathml(node.astext(), block=True)}</div>')
+        self.body.append(f'<div class="formula">{to_mathml(node.astext(), block=True)}</div>')
         raise nodes.SkipNode

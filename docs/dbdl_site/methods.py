@@ -40,9 +40,9 @@ QUESTIONS = (
     ),
     Question(
         "May a row and its negative belong to the same class?",
-        "Centred signals of random polarity are like that. The scores of a dictionary change their "
-        "sign with the row, so they cannot be right for both.",
-        ("RBF SVM", "boosting"),
+        "Centred signals of random polarity are like that. Linear methods and the paper's model "
+        "give a row and its negative opposite scores, and cannot be right about both. These can.",
+        ("DBDL", "RBF SVM", "CRC"),
     ),
     Question(
         "Are there very many rows with few features?",
@@ -52,7 +52,7 @@ QUESTIONS = (
     ),
     Question(
         "Does the fit have to take less than a second?",
-        "These have no chains. On spectra, images and embeddings they are often close.",
+        "Most of these take milliseconds. On spectra, images and embeddings they are often close.",
         ("shrunken LDA", "logistic", "linear SVM", "ridge", "ProCRC", "DBDL 1 chain"),
     ),
     Question(

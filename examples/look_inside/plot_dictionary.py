@@ -58,7 +58,7 @@ row, code = X_new[number], codes[number]
 used = np.argsort(-np.abs(code))[: np.count_nonzero(code)]
 again = model.inverse_transform(code[np.newaxis]).ravel()
 
-figure, axes = plt.subplots(1, len(used) + 2, figsize=(9.5, 1.9))
+figure, axes = plt.subplots(1, len(used) + 2, figsize=(9.5, 1.75))
 picture(axes[0], row, f"a new row:\na “{y_new[number]}”")
 for ax, k in zip(axes[1:], used, strict=False):
     picture(ax, model.atoms_[k], f"{code[k]:+.2f} ×\natom of “{owners[k]}”")
