@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 import dbdl
-from dbdl.registry import Method
+from dbdl.registry import PACKAGED, Method
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,15 @@ GROUPS = (
 )  # fmt: skip
 
 
+def packaged() -> dict[str, Method]:
+    """Return the methods of the package by name, without those that a process registered."""
+    return {method.name: method for method in PACKAGED}
+
+
 def groups() -> list[Group]:
     """Return the groups, and one for methods that no group names."""
     named = {name for group in GROUPS for name in group.names}
-    others = tuple(name for name in dbdl.methods() if name not in named)
+    others = tuple(name for name in packaged() if name not in named)
     return [*GROUPS, *([Group("Other methods", "", others)] if others else [])]
 
 
@@ -149,7 +154,7 @@ def address_of(method: Method) -> str:
 
 def methods_chart() -> str:
     """Return the chart as HTML: a column of questions, each with the methods to try."""
-    known = dbdl.methods()
+    known = packaged()
     items = "\n".join(_item(question, known) for question in QUESTIONS)
     return f'```{{raw}} html\n<ol class="chart">\n{items}\n</ol>\n```\n'
 
@@ -178,19 +183,20 @@ def methods_table() -> str:
 
 
 def _rows(group: Group) -> Iterator[str]:
-    known = dbdl.methods()
+    known = packaged()
     yield from (f"## {group.title}", "", group.words, "")
-    yield from ("| method | class | from | settings worth trying |", "| --- | --- | --- | --- |")
+    yield from ("| method | in a line | from | settings worth trying |", "| --- " * 4 + "|")
     for method in (known[name] for name in group.names if name in known):
         grid = "; ".join(f"`{name}` {_values(values)}" for name, values in method.grid.items())
-        yield f"| **{method.name}** | {_class_link(method)} | {method.paper} | {grid} |"
+        yield f"| {_name_link(method)} | {method.in_a_line} | {method.paper} | {grid} |"
     yield ""
 
 
-def _class_link(method: Method) -> str:
+def _name_link(method: Method) -> str:
     path = path_of(method)
-    name = path.rpartition(".")[2]
-    return f"{{py:obj}}`~{path}`" if path.startswith("dbdl.") else f"[{name}]({address_of(method)})"
+    if path.startswith("dbdl."):
+        return f"{{py:obj}}`{method.name} <{path}>`"
+    return f"[{method.name}]({address_of(method)})"
 
 
 def _values(values: tuple[object, ...]) -> str:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import dbdl
+from dbdl.registry import PACKAGED
 
 #: Rooms in the order of the page, with the words before their tables. The others follow.
 ROOMS = {
@@ -99,7 +100,7 @@ def names_of(room: str) -> list[Name]:
 
 def rivals() -> list[Name]:
     """Return the classifiers of `dbdl.rivals` that the table of methods names."""
-    kinds = {type(method()) for method in dbdl.methods().values()}
+    kinds = {type(method()) for method in PACKAGED}
     own = [kind for kind in kinds if kind.__module__.startswith("dbdl.rivals.")]
     names = [Name(kind.__module__, kind.__name__, kind) for kind in own]
     return sorted((n for n in names if "._" not in n.path), key=lambda name: name.path)

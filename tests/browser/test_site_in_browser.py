@@ -21,8 +21,9 @@ PAGES = (
 #: Elements to the right of the screen that no box around them lets a reader scroll to.
 LOST = """() => {
   const width = document.documentElement.clientWidth;
+  const boxes = ["auto", "scroll", "hidden"];
   const scrolls = (e) => e && e !== document.body &&
-    (["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+    (boxes.includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
   return [...document.querySelectorAll("article *")]
     .filter((e) => e.getBoundingClientRect().right > width + 2 && !scrolls(e.parentElement))
     .map((e) => e.outerHTML.slice(0, 80));

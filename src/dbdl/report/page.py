@@ -132,7 +132,14 @@ def write_report(
 
 
 def identity_of(path: str | os.PathLike[str]) -> str:
-    """Return the identity that a page was written with; empty where there is none."""
+    """Return the identity that a page was written with; empty where there is none.
+
+    Examples
+    --------
+    >>> from dbdl.report import identity_of
+    >>> identity_of("no such page.html")
+    ''
+    """
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
             head = file.read(LARGEST_HEAD)
