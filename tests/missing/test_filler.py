@@ -47,6 +47,29 @@ def slow_fill(filler, row, known=None):
     return filled
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_a_row_of_weight_w_counts_as_w_rows(share):
+    _, X, class_of_row = rows_with_gaps(share=share)
+    weight = 1 + np.arange(len(X)) % 4
+    weighted = fit_filler(LabelledRows(X, class_of_row, 2, sample_weight=weight.astype(float)))
+    repeated = filler_of(np.repeat(X, weight, axis=0), np.repeat(class_of_row, weight))
+    for name in ("mean", "scale", "centres", "share", "precision"):
+        found, expected = getattr(weighted, name), getattr(repeated, name)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+    assert not np.allclose(weighted.mean, filler_of(X, class_of_row).mean)
+
+
+@pytest.mark.parametrize("least", [1e-30, 1e-300])
+def test_rows_of_hardly_any_weight_do_no_harm(least):
+    _, X, class_of_row = rows_with_gaps()
+    weight = np.where(np.arange(len(X)) % 3, 1.0, least)
+    some = weight == 1.0
+    filler = fit_filler(LabelledRows(X, class_of_row, 2, sample_weight=weight))
+    assert np.isfinite(filler.fill(X)).all()
+    expected = filler_of(X[some], class_of_row[some])
+    np.testing.assert_allclose(filler.mean, expected.mean, rtol=1e-9)
+
+
 def test_filled_values_are_conditional_means():
     _, X, class_of_row = rows_with_gaps()
     filler = filler_of(X, class_of_row)

@@ -171,12 +171,14 @@ class DictionaryEstimator(
             refuse_empty_features(rows.X)
             self.filler_ = fit_filler(rows)
 
-    def _filled_batch(self, X: Floats, labels: NDArray[Any], state: OnlineState) -> Floats:
+    def _filled_batch(self, rows: WeightedRows, state: OnlineState) -> WeightedRows:
         """Return the rows of a batch, filled by what is known from the first one."""
+        X, labels, weight = rows
         if not state.chains:
             classes, class_of_row = np.unique(labels, return_inverse=True)
-            self._learn_to_fill(LabelledRows(X, class_of_row, len(classes)))
-        return self._filled(X)
+            n_classes = len(classes)
+            self._learn_to_fill(LabelledRows(X, class_of_row, n_classes, sample_weight=weight))
+        return rows._replace(X=self._filled(X))
 
     def _filled(self, X: Any) -> Any:
         """Rows without gaps."""
@@ -230,7 +232,10 @@ class DictionaryEstimator(
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         if seed is None:  # not a batch, whose gaps are filled already
-            self._learn_to_fill(LabelledRows(X, class_of_row, len(classes)))
+            n_classes = len(classes)
+            self._learn_to_fill(
+                LabelledRows(X, class_of_row, n_classes, sample_weight=sample_weight)
+            )
             seed = self._seed()
         engine = make_engine(X, self.device)
         n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
@@ -436,8 +441,8 @@ class DictionaryEstimator(
         """Number the rows of a batch; the mean weight of the first batch counts as one row."""
         if not state.chains:
             state = replace(state, unit_weight=rows.mean_weight)
-        rows = rows._replace(X=self._filled_batch(rows.X, rows.labels, state))
-        return take_batch(state, *rows.in_units(state.unit_weight))
+        rows = self._filled_batch(rows.in_units(state.unit_weight), state)
+        return take_batch(state, *rows)
 
     # ------------------------------------------------------------------------ the fitted estimator
 

@@ -4,8 +4,9 @@ The rows of each class are taken as draws from a Gaussian, with a mean per class
 A row of unknown class is filled with the mean over the classes, weighted by their probabilities
 given its values. The EM algorithm (Dempster, Laird and Rubin, 1977) learns means and covariance: a
 round fills the gaps with their conditional means, and adds their conditional covariance to that of
-the filled rows. The covariance is shrunk like that of a view (`dbdl.views.whitening`), and features
-are first divided by their standard deviations, so that their units do not matter.
+the filled rows. A row of weight w counts as w rows. The covariance is shrunk like that of a view
+(`dbdl.views.whitening`), and features are first divided by their standard deviations, so that their
+units do not matter.
 
 With a precision matrix P, a mean m and any values in the gaps g of a row z, the conditional mean of
 the gaps is z_g - d, where P_gg d = (P (z - m))_g.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from dbdl._arrays import clipped_to, times_powers
 from dbdl._products import block_product, row_products
 from dbdl._threads import block_slices, held_blas
 from dbdl.model.record import Record
+from dbdl.model.statistics import Weights
 from dbdl.model.trust import Number, doubles, reals
 from dbdl.views import LabelledRows
 from dbdl.views.sums import Conversion, class_means
@@ -180,31 +182,33 @@ class Filler(Record):
 
 
 def fit_filler(rows: LabelledRows) -> Filler:
-    """Learn the Gaussians of rows, with or without gaps; all rows count the same."""
-    rows = rows._replace(sample_weight=None)
+    """Learn the Gaussians of rows, with or without gaps; a row of weight w counts as w rows."""
     missing = np.isnan(rows.X)
     exponent = int(np.frexp(np.nanmax(np.abs(rows.X), initial=0))[1])
     X = np.where(missing, 0.0, rows.X).astype(np.float64)
     X = times_powers(X, np.full(len(X), -exponent))
-    n_values = np.maximum((~missing).sum(axis=0), 1)
-    mean = X.sum(axis=0) / n_values
-    scale = np.sqrt((np.where(missing, 0.0, X - mean) ** 2).sum(axis=0) / n_values)
+    weigh = rows.labels(slice(None)).times
+    n_values = weigh((~missing).astype(np.float64)).sum(axis=0)
+    n_values[n_values == 0] = 1.0
+    mean = weigh(X).sum(axis=0) / n_values
+    scale = np.sqrt(weigh(np.where(missing, 0.0, X - mean) ** 2).sum(axis=0) / n_values)
     scale[scale <= np.maximum(CONSTANT * np.abs(mean), np.finfo(np.float64).tiny)] = 1.0
     z = np.where(missing, 0.0, (X - mean) / scale)
+    z = np.clip(z, -FARTHEST, FARTHEST)  # rows of tiny weight may be far from the mean
     centres, precision = _by_rounds(rows._replace(X=z), missing)
-    share = np.bincount(rows.class_of_row, minlength=rows.n_classes) / len(X)
+    share = np.bincount(rows.class_of_row, rows.sample_weight, rows.n_classes) / rows.n_rows
     return Filler(exponent, mean, scale, centres, share, precision)
 
 
 def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | None]:
     """Class means and precision of standardised rows, whose gaps hold 0, by the EM algorithm."""
-    z, classes = rows.X, rows.class_of_row
-    n_rows, n_features = z.shape
+    z, classes, labels = rows.X, rows.class_of_row, rows.labels(slice(None))
+    n_features = z.shape[1]
     precision = None
     # a first fill: the mean of the class, moved towards that of all rows by one row
     n_values = np.zeros((rows.n_classes, n_features))
-    np.add.at(n_values, classes, ~missing)
-    n_in_class = np.bincount(classes, minlength=rows.n_classes)[:, np.newaxis]
+    np.add.at(n_values, classes, labels.times((~missing).astype(np.float64)))
+    n_in_class = np.bincount(classes, rows.sample_weight, rows.n_classes)[:, np.newaxis]
     centres = class_means(rows, AS_THEY_ARE) * n_in_class / (n_values + 1.0)
     z = np.where(missing, centres[classes], z)
     within = np.zeros((n_features, n_features)) if n_features <= MOST_FEATURES else None
@@ -212,21 +216,36 @@ def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | No
         centres = class_means(rows._replace(X=z), AS_THEY_ARE)
         residual = z - centres[classes]
         if within is not None:
-            products = (block_product(residual.T, residual) + within) / n_rows
-            fourth = float(((residual**2).sum(axis=1) ** 2).mean())
-            precision = spectrum_of_products(products, fourth, n_rows).power(-1.0, LEAST_VARIANCE)
+            products = block_product(labels.times(residual).T, residual)
+            products = (products + within) / rows.n_rows
+            fourth = float(labels.times((residual**2).sum(axis=1) ** 2).sum() / rows.n_rows)
+            spectrum = spectrum_of_products(products, fourth, rows.n_rows)
+            precision = spectrum.power(-1.0, LEAST_VARIANCE)
             within[:] = 0.0
             residual = block_product(residual, precision)
-        z = z - solve_gaps(precision, residual[:, np.newaxis], missing, within)[:, 0]
+        inverses = None if within is None else Inverses(within, rows.sample_weight)
+        z = z - solve_gaps(precision, residual[:, np.newaxis], missing, inverses)[:, 0]
         z = np.clip(z, -FARTHEST, FARTHEST)
     return class_means(rows._replace(X=z), AS_THEY_ARE), precision
+
+
+class Inverses(NamedTuple):
+    """Sum of the inverses of the matrices of rows, each as often as the row's weight says."""
+
+    total: Doubles  # (n_features, n_features)
+    sample_weight: Weights
+
+    def add(self, gaps: Any, inverse: Doubles, rows: Any) -> None:
+        """Add the inverse of the matrix of some rows, in place."""
+        weight = len(rows) if self.sample_weight is None else self.sample_weight[rows].sum()
+        self.total[gaps] += weight * inverse
 
 
 AS_THEY_ARE = Conversion(exponent=0, unit=False)
 
 
 def solve_gaps(
-    precision: Doubles | None, gradient: Doubles, missing: Mask, inverses: Doubles | None = None
+    precision: Doubles | None, gradient: Doubles, missing: Mask, inverses: Inverses | None = None
 ) -> Doubles:
     """Solve ``precision[g, g] @ change[g] = gradient[g]`` for the gaps g of each row.
 
@@ -253,5 +272,5 @@ def solve_gaps(
             for i in rows:
                 change[i][:, gaps] = dpotrs(factor, change[i][:, gaps].T)[0].T
             if inverses is not None:
-                inverses[square] += len(rows) * dpotrs(factor, np.eye(len(gaps)))[0]
+                inverses.add(square, dpotrs(factor, np.eye(len(gaps)))[0], rows)
     return change
