@@ -135,3 +135,14 @@ def test_classes_that_are_named_have_to_be_labels():
     y = labels()
     with pytest.raises(ValueError, match="classes has a missing label"):
         DBDLClassifier(n_sweeps=1, n_chains=1).partial_fit(X, y, classes=[0, 1, None])
+
+
+@pytest.mark.parametrize("gap", [None, pd.NA, pd.NaT])
+def test_the_advice_for_missing_objects_can_be_followed(gap):
+    X = numbers().astype(object)
+    X[2, 1] = gap
+    with pytest.raises(ValueError, match="missing values") as error:
+        DOORS["CRC"](X)
+    advice = str(error.value).partition("as NaN: ")[2].removesuffix(".")
+    rows = eval(advice, {"numpy": np, "pandas": pd, "X": X})
+    assert rows.dtype == float and np.isnan(rows[2, 1]) and np.isnan(rows).sum() == 1

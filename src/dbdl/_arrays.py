@@ -177,7 +177,8 @@ def _refuse_other_objects(array: Array, name: str) -> None:
         if _is_missing(value):
             raise ValueError(
                 f"{where} is {value!r}: {name} has missing values. Expected numbers. Write "
-                "missing values as NaN, for example with .astype(float)."
+                f"missing values as NaN: numpy.where(pandas.isna({name}), numpy.nan, {name})"
+                ".astype(float)."
             )
         raise TypeError(
             f"{where} is of the type {type(value).__name__}: {_short(value)}. Values of this "

@@ -40,6 +40,7 @@ class Site(IntEnum):
     DATA = 11
     FOLD = 12
     MISSING = 13
+    THINNING = 14
 
 
 # Constants of Philox4x32-10 as its authors published them.

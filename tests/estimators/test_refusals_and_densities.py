@@ -114,6 +114,18 @@ def test_rows_are_coded_once_and_judged_by_their_predictions(model, parts, monke
     assert_array_equal(found.top_probability, model.predict_proba(X).max(axis=1))
 
 
+def test_rows_of_weight_zero_measure_nothing_and_equal_weights_change_nothing(model, parts):
+    X, y = parts[1]
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 2.5)
+    weighted = copy(model).fit_refusals(X, y, weight).refusals_
+    alone = copy(model).fit_refusals(X[weight > 0], y[weight > 0]).refusals_
+    for name in ("true_probability", "top_probability", "correct"):
+        assert_array_equal(getattr(weighted, name), getattr(alone, name))
+    for bad, words in ((-1.0, "sample_weight is -1"), (0.0, "of every row is zero")):
+        with pytest.raises(ValueError, match=words):
+            copy(model).fit_refusals(X, y, np.full(len(y), bad))
+
+
 def test_rivals_refuse_too(parts):
     train, unseen, (X, y) = parts
     make = dbdl.methods()["CRC"].make

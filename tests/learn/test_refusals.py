@@ -5,7 +5,7 @@ import pytest
 from scipy.special import bdtr
 
 from dbdl.learn import refusals
-from dbdl.learn.refusals import UnseenRows
+from dbdl.learn.refusals import UnseenRows, thinned
 from dbdl.model.trust import RecordError, check
 
 
@@ -102,3 +102,47 @@ def test_probabilities_that_cannot_be_are_refused_from_a_file(true, top, words):
     bad = rows_of(np.array(true, dtype=float), np.array(top, dtype=float), np.ones(len(true)))
     with pytest.raises(RecordError, match=words):
         check(UnseenRows, bad, "refusals_")
+
+
+# ---------------------------------------------------------------------------------------- weights
+
+
+def test_rows_without_weights_or_with_equal_ones_are_all_kept():
+    np.testing.assert_array_equal(thinned(9, None), np.arange(9))
+    np.testing.assert_array_equal(thinned(9, np.full(9, 0.1)), np.arange(9))
+
+
+def test_rows_are_kept_in_proportion_to_their_weights():
+    weight = np.tile([0.0, 0.25, 1.0, 2.0], 5000)
+    share = np.bincount(thinned(len(weight), weight) % 4, minlength=4) / 5000
+    np.testing.assert_allclose(share, [0, 0.125, 0.5, 1], atol=0.02)
+    assert share[0] == 0 and share[3] == 1
+
+
+def test_weighted_rows_keep_both_promises_for_the_distribution_that_weights_stand_for():
+    """Hard rows are three times as frequent among new rows; unweighted rows break the promise."""
+    rng, broken, coverage = np.random.default_rng(2), {True: 0, False: 0}, {True: [], False: []}
+    for first in range(300):
+        hard = rng.random(1200) < 0.2
+        new_hard = np.full(4000, False)
+        new_hard[: int(4000 * 0.6 / 1.4)] = True  # odds times three
+        top, true, correct = draw_answers(hard, rng)
+        new_top, new_true, new_correct = draw_answers(new_hard, rng)
+        weight = np.roll(np.where(hard, 3.0, 1.0), first)
+        rolled = [np.roll(values, first) for values in (true, top, correct)]  # other draws
+        for weighted in (True, False):
+            kept = thinned(1200, weight if weighted else None)
+            rows = rows_of(*(values[kept] for values in rolled))
+            accepted = new_top > rows.threshold_of_acceptance(0.1, 0.9)
+            wrong = 1 - new_correct[accepted].mean() if accepted.any() else 0.0
+            broken[weighted] += wrong > 0.11  # 0.1, and some noise of the new rows
+            coverage[weighted].append(np.mean(new_true >= rows.threshold_of_sets(0.8)))
+    assert broken[True] < 0.1 * 300 < broken[False]
+    assert np.mean(coverage[True]) > 0.795 and np.mean(coverage[False]) < 0.78
+
+
+def draw_answers(hard, rng):
+    """Probabilities and successes: hard rows are wrong more often than they say."""
+    top = rng.uniform(0.5, 1.0, len(hard))
+    correct = rng.random(len(hard)) < np.where(hard, 0.65, 0.98)
+    return top, np.where(correct, top, 1 - top), correct

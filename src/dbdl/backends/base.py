@@ -94,9 +94,9 @@ class Data(ArrayRecord):
         """Return the rows themselves, where `dbdl.backends.sharded.Part` reads them first."""
         return self
 
-    def row_weight(self, class_weight: Any) -> Any:
-        """Weight of each row in a sum (n_samples,): that of its class times its own."""
-        weight = class_weight[self.class_of_row]
+    def row_weight(self, precision_of_class: Any) -> Any:
+        """Weight of each row in a sum (n_samples,): the precision of its class times its own."""
+        weight = precision_of_class[self.class_of_row]
         return weight if self.sample_weight is None else weight * self.sample_weight
 
 
@@ -127,9 +127,12 @@ class RowVerbs(Protocol):
         """Sums of given codes, as a sweep returns them: NumPy arrays."""
 
     def gather(
-        self, data: Data, codes: Any, n_atoms: int, class_weight: NDArray[np.float64]
+        self, data: Data, codes: Any, n_atoms: int, precision_of_class: NDArray[np.float64]
     ) -> AtomSums:
-        """Sums for the draw of the atoms, in C order, rows weighted by `Data.row_weight`."""
+        """Sums for the draw of the atoms, in C order, rows weighted by `Data.row_weight`.
+
+        ``precision_of_class`` (n_classes,) are the noise precisions.
+        """
 
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> Any:
         """Codes over the atoms in ``kept``."""

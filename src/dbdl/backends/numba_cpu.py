@@ -129,9 +129,9 @@ class NumbaBackend(HostBackend):
         return tree_sum(block, len(blocks))
 
     def gather(
-        self, data: Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
+        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: NDArray[np.float64]
     ) -> AtomSums:
-        row_weight = data.row_weight(class_weight)
+        row_weight = data.row_weight(precision_of_class)
         blocks = block_slices(len(data.X), self.block_rows)
 
         def block(index: int) -> AtomSums:

@@ -83,10 +83,10 @@ class ReferenceBackend(HostBackend):
         )
 
     def gather(
-        self, data: Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
+        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: NDArray[np.float64]
     ) -> AtomSums:
         dense = codes.to_dense(n_atoms)
-        weighted = data.row_weight(class_weight)[:, np.newaxis] * dense
+        weighted = data.row_weight(precision_of_class)[:, np.newaxis] * dense
         return AtomSums(gram=weighted.T @ dense, cross=weighted.T @ data.X)
 
     def draw_atoms(

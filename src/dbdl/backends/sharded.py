@@ -271,10 +271,10 @@ class ShardedBackend(HostBackend):
         return self._total(data, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
 
     def gather(
-        self, data: Any, codes: Any, n_atoms: int, class_weight: NDArray[np.float64]
+        self, data: Any, codes: Any, n_atoms: int, precision_of_class: NDArray[np.float64]
     ) -> AtomSums:
         return self._total(
-            data, lambda i: self._run(_gather, data.parts[i], codes[i], n_atoms, class_weight)
+            data, lambda i: self._run(_gather, data.parts[i], codes[i], n_atoms, precision_of_class)
         )
 
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> tuple[Any, ...]:
@@ -345,11 +345,15 @@ def _usage(inner: Backend, part: Part | Data, codes: Codes, parameters: Paramete
 
 
 def _gather(
-    inner: Backend, part: Part | Data, codes: Codes, n_atoms: int, class_weight: NDArray[np.float64]
+    inner: Backend,
+    part: Part | Data,
+    codes: Codes,
+    n_atoms: int,
+    precision_of_class: NDArray[np.float64],
 ) -> AtomSums:
     data = part.open(inner)
     own = inner.codes_from_host(data, _all_writable(codes), n_atoms)
-    sums = inner.gather(data, own, n_atoms, _writable(class_weight))
+    sums = inner.gather(data, own, n_atoms, _writable(precision_of_class))
     return AtomSums(inner.to_host(sums.gram), inner.to_host(sums.cross))
 
 

@@ -74,9 +74,9 @@ class DeviceData(Data):
     one_hot: Any = None  # (n_classes, n_samples), float32: counts below 2**24 are exact
     weight_on_device: Any = None
 
-    def row_weight(self, class_weight: Tensor) -> Tensor:
-        """Weight of each row in a sum (n_samples,): that of its class times its own."""
-        weight = class_weight[self.class_on_device]
+    def row_weight(self, precision_of_class: Tensor) -> Tensor:
+        """Weight of each row in a sum (n_samples,): the precision of its class times its own."""
+        weight = precision_of_class[self.class_on_device]
         return weight if self.weight_on_device is None else weight * self.weight_on_device
 
     @property
@@ -227,10 +227,10 @@ class TorchBackend(HostBackend):
         return DeviceSums(count, sum_of_squares(codes, 0, weight), by_class)
 
     def gather(
-        self, data: Any, codes: Tensor, n_atoms: int, class_weight: NDArray[np.float64]
+        self, data: Any, codes: Tensor, n_atoms: int, precision_of_class: NDArray[np.float64]
     ) -> AtomSums:
         X: Any = data.X
-        weight = data.row_weight(self.put(class_weight))[:, None]
+        weight = data.row_weight(self.put(precision_of_class))[:, None]
         gram, cross = (
             torch.zeros(n_atoms, width, dtype=torch.float64, device=X.device)
             for width in (n_atoms, X.shape[1])

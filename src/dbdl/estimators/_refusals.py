@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from dbdl._arrays import as_labels
+from dbdl.estimators._weights import check_weights
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.refusals import UnseenRows
+from dbdl.learn.refusals import UnseenRows, thinned
 from dbdl.rows.readers import is_dask
 
 
@@ -28,7 +29,9 @@ class RefusalMixin:
     _probabilities: Callable[[NDArray[Any]], NDArray[np.float64]]
 
     @whole_or_not_at_all
-    def fit_refusals(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit_refusals(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Measure on new rows when to refuse an answer, for `refuse` and `predict_set`.
 
         Predictions and probabilities stay as they are. Another `fit` or `partial_fit` forgets these
@@ -41,6 +44,11 @@ class RefusalMixin:
             enough; with too few, every row is refused and every class is in a set.
         y : array-like of shape (n_samples,)
             Their labels, which must be among ``classes_``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights that make these rows like the new ones, where some kinds of rows are more
+            frequent here than there. A row is kept with a probability of its weight over the
+            largest weight. The promises hold for the rows that are kept, so weights that differ
+            much leave few of them. Draws depend on nothing but the number of the row.
 
         Returns
         -------
@@ -59,10 +67,10 @@ class RefusalMixin:
                 "out, or fit it again with rows of these classes."
             )
         class_of_row = np.array([index[label] for label in labels.tolist()])
+        true = probability[np.arange(len(labels)), class_of_row]
+        kept = thinned(len(labels), check_weights(sample_weight, len(labels)))
         self.refusals_ = UnseenRows(
-            probability[np.arange(len(labels)), class_of_row],
-            probability.max(axis=1),
-            decided == class_of_row,
+            true[kept], probability[kept].max(axis=1), (decided == class_of_row)[kept]
         )
         return self
 

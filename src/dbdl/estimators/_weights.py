@@ -81,12 +81,12 @@ class WeightedRows(NamedTuple):
         return float(weight.max() * (weight / weight.max()).mean())
 
 
-def weigh(X: Any, labels: NDArray[Any], sample_weight: Any) -> WeightedRows:
-    """Return the rows of positive weight, after a check of the weights."""
+def check_weights(sample_weight: Any, n_rows: int) -> Weights:
+    """Return weights (n_samples,), some of them positive; None if there are none."""
     if sample_weight is None:
-        return WeightedRows(X, labels, None)
+        return None
     known = sample_weight.compute() if is_dask(sample_weight) else sample_weight
-    weight, n_rows = as_numbers(known, "sample_weight").astype(np.float64), len(labels)
+    weight = as_numbers(known, "sample_weight").astype(np.float64)
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
@@ -99,4 +99,12 @@ def weigh(X: Any, labels: NDArray[Any], sample_weight: Any) -> WeightedRows:
             f"sample_weight is {weight[bad[0]]} in row {bad[0]}. Expected finite weights that are "
             "not negative; a row of weight 0 is left out."
         )
+    if not weight.any():
+        raise ValueError(ALL_ZERO.format("sample_weight"))
+    return weight
+
+
+def weigh(X: Any, labels: NDArray[Any], sample_weight: Any) -> WeightedRows:
+    """Return the rows of positive weight, after a check of the weights."""
+    weight = check_weights(sample_weight, len(labels))
     return WeightedRows(X, labels, weight).only_positive("sample_weight")

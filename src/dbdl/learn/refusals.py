@@ -10,6 +10,10 @@ independently from one distribution:
   thresholds are tested by binomial tails, the limits of Clopper and Pearson, and the least strict
   one that passes is taken. Each has its share of the error probability (Bonferroni), so the bound
   holds after the choice.
+
+Rows with weights are thinned first: a row is kept with a probability of its weight over the largest
+one. Those that are left are independent draws from the weighted distribution, so both guarantees
+hold for new rows from it.
 """
 
 from __future__ import annotations
@@ -23,14 +27,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
+from dbdl.draws import Site, make_key, uniforms
 from dbdl.model.record import Record
+from dbdl.model.statistics import Weights
 from dbdl.model.trust import Array, reals
 
 #: One threshold is tested per `ROWS_PER_TEST` rows, and at most `MOST_TESTS`: with more tests, each
 #: needs more rows to pass, but the threshold comes closer to the best one.
 ROWS_PER_TEST, MOST_TESTS = 40, 20
 
+#: Draws that thin rows do not depend on any model.
+THINNING_KEY = make_key(0)
+
 Probability = Annotated[NDArray[np.float64], reals("n_rows", least=0, some=True)]
+
+
+def thinned(n_rows: int, sample_weight: Weights) -> NDArray[np.int64]:
+    """Numbers of the rows that are kept, each with a probability in proportion to its weight."""
+    if sample_weight is None:
+        return np.arange(n_rows)
+    draw = uniforms(THINNING_KEY, Site.THINNING, np.arange(n_rows), 0)
+    return np.flatnonzero(draw < sample_weight / sample_weight.max())
 
 
 @dataclass(frozen=True)
