@@ -67,7 +67,7 @@ def test_only_numbers_are_taken_for_numbers(door, change, words):
 def test_none_is_to_be_written_as_nan(door):
     rows = numbers().astype(object)
     rows[3, 2] = None
-    with pytest.raises(ValueError, match=r"\[3, 2\] is None.* as NaN, .*\.astype\(float\)"):
+    with pytest.raises(ValueError, match=r"\[3, 2\] is None.* as NaN: .*\.astype\(float\)"):
         door(rows)
 
 
