@@ -38,9 +38,10 @@ FILE = re.compile(r"`((?:src/dbdl|tests)/[\w/]+\.py)`")
 
 
 def module_name(path):
-    return ".".join(("dbdl", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
-        ".__init__"
-    )
+    """Name of a module by its path in the package, which may be installed elsewhere than in src."""
+    folder = SOURCE if path.is_relative_to(SOURCE) else ROOT / "src" / "dbdl"
+    parts = path.relative_to(folder).with_suffix("").parts
+    return ".".join(("dbdl", *parts)).removesuffix(".__init__")
 
 
 TEMPLATE = SOURCE / "rivals" / "_base.py"  # the rivals' example, before it is filled in
