@@ -260,7 +260,7 @@ def test_the_sentence_names_classes_features_and_training_rows():
     assert f"before {why.against} with" in said
     best = next(part for part in why.features if part.share > 0)
     assert f"{best.name} = {best.value:.4g} (average {best.baseline:.4g}) adds +" in said
-    assert f"training row {why.training_rows[0].row} (" in said
+    assert f"training rows {why.training_rows[0].row} (" in said
 
 
 def test_a_row_of_zeros_has_nothing_that_speaks_for_a_class():

@@ -1,9 +1,9 @@
 """The command ``dbdl``: parse, call the package once, print.
 
-The commands are functions in `learning`, `comparing`, `pages` and `listing`; the table `COMMANDS`
-names them. `options` has the options that they share, `inputs` reads data and names, `outputs`
-checks files before hours are spent on them, `terminal` prints, and `errors` turns mistakes into
-messages and exit codes.
+The commands are functions in `learning`, `explain`, `comparing`, `pages` and `listing`; the table
+`COMMANDS` names them. `options` has the options that they share, `inputs` reads data and names,
+`outputs` checks files before hours are spent on them, `terminal` prints, and `errors` turns
+mistakes into messages and exit codes.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dbdl import __version__
-from dbdl.cli import comparing, errors, learning, listing, pages, terminal
+from dbdl.cli import comparing, errors, explain, learning, listing, pages, terminal
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "app", "main"]
 COMMANDS: dict[str, Callable[..., Any]] = {
     "fit": learning.fit,
     "predict": learning.predict,
+    "explain": explain.explain,
     "compare": comparing.compare,
     "reproduce": comparing.reproduce,
     "report": pages.report,

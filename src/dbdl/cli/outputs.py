@@ -26,6 +26,7 @@ MODELS = Kind("models", (".skops",))
 PREDICTIONS = Kind("tables of predictions", (".csv",))
 PAGES = Kind("pages", (".html", ".htm"))
 PICTURES = Kind("pictures", (".png", ".svg", ".pdf"))
+EXPLANATIONS = Kind("explanations", (*PICTURES.endings, ".csv", *PAGES.endings))
 RESULTS = Kind("files of results", (".jsonl",))
 
 
@@ -83,9 +84,9 @@ def _check_not_read(path: Path, inputs: Sequence[Path]) -> None:
 
 
 def check_ending(path: Path, kind: Kind) -> None:
-    """Refuse the ending of another format; a file may have none, but a picture needs one."""
+    """Refuse the ending of another format; a file may have none, unless it tells the format."""
     name, endings = kind
-    if path.suffix.lower() in endings or (path.suffix == "" and kind != PICTURES):
+    if path.suffix.lower() in endings or (not path.suffix and kind not in (PICTURES, EXPLANATIONS)):
         return
     raise UserError(f"{path}: {name} end in {', '.join(endings)}, as {path.stem}{endings[0]} does")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,16 +29,36 @@ class FeatureShare(NamedTuple):
 
     number: int
     name: str
-    value: float  # as the model sees it: filled if it is missing
-    baseline: float
+    value: Any  # as the model sees it: filled if it is missing; a category is a text
+    baseline: float  # NaN for a category
     share: float
     is_missing: bool
 
+    @property
+    def shown_value(self) -> str:
+        """The value in words."""
+        if isinstance(self.value, str):
+            return "missing" if self.is_missing else self.value
+        return f"missing, filled with {self.value:.4g}" if self.is_missing else f"{self.value:.4g}"
+
+    @property
+    def shown_baseline(self) -> str:
+        """The baseline in words; nothing for a category."""
+        return "" if np.isnan(self.baseline) else f"{self.baseline:.4g}"
+
     def __str__(self) -> str:
         if self.is_missing:
-            return f"{self.name} (missing, filled with {self.value:.4g})"
-        average = f" (average {self.baseline:.4g})" if self.baseline else ""
-        return f"{self.name} = {self.value:.4g}{average}"
+            return f"{self.name} ({self.shown_value})"
+        average = f" (average {self.shown_baseline})" * bool(self.baseline == self.baseline != 0)
+        return f"{self.name} = {self.shown_value}{average}"
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    name: str  # of its column
+    value: Any
+    is_missing: bool
 
 
 class NearRow(NamedTuple):
@@ -94,7 +115,8 @@ class Explanation(Record):
         The part of the shares that is not from slopes but from jumps of the score where the atoms
         change on the way from the baseline to the row. It is spread over the features.
     values : ndarray of shape (n_features,)
-        The row. Missing values are filled, as the model fills them.
+        The row; texts where a column holds a category. Missing values are filled, as the model
+        fills them.
     missing : ndarray of bool of shape (n_features,)
     baseline : ndarray of shape (n_features,)
         The row that it is compared with, by default the mean of the training rows.
@@ -125,7 +147,7 @@ class Explanation(Record):
     shares: Doubles
     constant: float
     spread: float
-    values: Doubles
+    values: NDArray[Any]
     missing: NDArray[np.bool_]
     baseline: Doubles
     feature_names: tuple[str, ...]
@@ -136,16 +158,57 @@ class Explanation(Record):
     def features(self) -> tuple[FeatureShare, ...]:
         """The features and their shares, with the largest share first."""
         order = np.argsort(-np.abs(self.shares), kind="stable").tolist()
+        values, baseline = self.values.tolist(), self.baseline.tolist()
         return tuple(
             FeatureShare(
                 j,
                 self.feature_names[j],
-                float(self.values[j]),
-                float(self.baseline[j]),
+                values[j],
+                baseline[j],
                 float(self.shares[j]),
                 bool(self.missing[j]),
             )
             for j in order
+        )
+
+    def largest(self, n: int) -> tuple[tuple[FeatureShare, ...], tuple[FeatureShare, ...]]:
+        """Return the features to show, those with the largest shares, and the others.
+
+        There are ``n`` of them, or more until the others together have a smaller share than the
+        first: what is summed up never weighs most.
+        """
+        n_shown = min(n, len(self.features))
+        others = float(sum(part.share for part in self.features[n_shown:]))
+        while n_shown < len(self.features) and abs(others) > abs(self.features[0].share):
+            others -= self.features[n_shown].share
+            n_shown += 1
+        return self.features[:n_shown], self.features[n_shown:]
+
+    def in_columns(self, column_of_feature: Sequence[int], columns: Sequence[Cell]) -> Explanation:
+        """Return the explanation of a row of a table, whose columns became features.
+
+        A category becomes several features of zeros and ones. Its share is the sum of theirs.
+
+        Parameters
+        ----------
+        column_of_feature : sequence of int
+            The column that each feature came from.
+        columns : sequence of Cell
+            The name and the value of each column; values of categories are texts.
+        """
+        features_of = [np.flatnonzero(np.equal(column_of_feature, c)) for c in range(len(columns))]
+        values, baseline = [], []
+        for cell, own in zip(columns, features_of, strict=True):
+            is_number = len(own) == 1 and not isinstance(cell.value, str)
+            values.append(self.values[own[0]] if is_number else str(cell.value))
+            baseline.append(float(self.baseline[own[0]]) if is_number else np.nan)
+        return replace(
+            self,
+            shares=np.array([self.shares[own].sum() for own in features_of]),
+            values=np.array(values, dtype=object),
+            baseline=np.array(baseline),
+            missing=np.array([cell.is_missing for cell in columns]),
+            feature_names=tuple(cell.name for cell in columns),
         )
 
     @cached_property
@@ -165,7 +228,11 @@ class Explanation(Record):
 
     @property
     def sentence(self) -> str:
-        """The explanation in words."""
+        """The explanation in words; training rows are named by their index."""
+        return self.in_words(str)
+
+    def in_words(self, name_of_row: Callable[[int], str]) -> str:
+        """Return the explanation in words, with names for the indices of training rows."""
         predicted, against = str(self.predicted), str(self.against)
         parts = [
             f"Predicted {predicted} with a probability of {_percent(self.probability)}, before "
@@ -186,12 +253,18 @@ class Explanation(Record):
         n_others = len(self.shares) - len(best) - len(worst)
         if n_others:
             parts.append(f"The other {n_others} features together add {others:+.2g}.")
-        whose = "the average row" if self.baseline.any() else "a row of zeros"
-        parts.append(f"For {whose} the scores differ by {self.constant:+.2g}.")
+        parts.append(f"For {self.baseline_in_words} the scores differ by {self.constant:+.2g}.")
         if self.training_rows:
-            named = _listed([_row_in_words(row) for row in self.training_rows[:N_ROWS]])
-            parts.append(f"The atoms that decided are most like {named}.")
+            rows = self.training_rows[:N_ROWS]
+            named = _listed([f"{name_of_row(row.row)}{_label_of(row)}" for row in rows])
+            is_one = "training row" if len(rows) == 1 else "training rows"
+            parts.append(f"The atoms that decided are most like {is_one} {named}.")
         return " ".join(parts)
+
+    @property
+    def baseline_in_words(self) -> str:
+        """The row that the row is compared with."""
+        return "the average row" if self.baseline.any() else "a row of zeros"
 
     def __str__(self) -> str:
         return self.sentence
@@ -211,9 +284,8 @@ def _percent(probability: float) -> str:
     return f"{share:.1f} %" if share >= 100 - MOST_PERCENT else f"under {100 - MOST_PERCENT:.1f} %"
 
 
-def _row_in_words(row: RowShare) -> str:
-    label = "" if row.label is None else f" ({row.label})"
-    return f"training row {row.row}{label}"
+def _label_of(row: RowShare) -> str:
+    return "" if row.label is None else f" ({row.label})"
 
 
 def _listed(words: list[str]) -> str:

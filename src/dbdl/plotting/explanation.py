@@ -142,8 +142,8 @@ class ExplanationDisplay:
         elif kind == "image":
             raise ValueError("kind='image' needs image_shape, the height and width in pixels.")
         if ax is None:
-            bars = min(n_features, len(self.explanation.shares)) + 2
-            height = 0.32 * bars + 1.2 if kind == "bars" else 4.0
+            n_bars = len(bars_of(self.explanation, n_features))
+            height = 0.32 * n_bars + 1.2 if kind == "bars" else 4.0
             width = 5.6 if kind == "image" else 7.5
             _, ax = plt.subplots(figsize=(width, height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
@@ -240,23 +240,12 @@ class ExplanationDisplay:
 
 
 def bars_of(explanation: Explanation, n_features: int) -> list[Bar]:
-    """Bars of the largest shares, of all other features together, and of the constant.
-
-    Single features are added until the others together are smaller than the largest of them, so
-    that the longest bar always has a name.
-    """
-    features, constant = explanation.features, explanation.constant
-    n_shown = min(n_features, len(features))
-    while n_shown < len(features):
-        others = sum(part.share for part in features[n_shown:])
-        if abs(others) <= abs(features[0].share):
-            break
-        n_shown += 1
-    bars = [Bar(str(part), part.share) for part in features[:n_shown]]
-    if rest := features[n_shown:]:
+    """Bars of the largest shares, of all other features together, and of the constant."""
+    shown, rest = explanation.largest(n_features)
+    bars = [Bar(str(part), part.share) for part in shown]
+    if rest:
         bars.append(Bar(f"{len(rest)} other features", sum(part.share for part in rest)))
-    whose = "the average row" if explanation.baseline.any() else "a row of zeros"
-    return [*bars, Bar(whose, constant)]
+    return [*bars, Bar(explanation.baseline_in_words, explanation.constant)]
 
 
 def places_of(names: Sequence[str]) -> tuple[Any, str]:

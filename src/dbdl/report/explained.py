@@ -1,0 +1,77 @@
+"""The page of one explained decision."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from dbdl._files import write_atomically
+from dbdl.estimators.explanation import Explanation
+from dbdl.plotting.explanation import ExplanationDisplay
+from dbdl.report.rendering import render
+
+#: Atoms and training rows that the page lists.
+N_ATOMS, N_ROWS = 12, 8
+
+
+def write_explanation(
+    explanation: Explanation,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "A decision explained",
+    subtitle: str = "",
+    image_shape: tuple[int, int] | None = None,
+    order: Literal["C", "F"] = "C",
+    name_of_row: Callable[[int], str] = str,
+) -> Path:
+    """Write an explanation as a page: one HTML file that fetches nothing.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of `DBDLClassifier.explain`.
+    path : str or path-like
+        The HTML file, in a folder that exists. An existing file is replaced.
+    title, subtitle : str
+    image_shape : (int, int), optional
+        Height and width where features are pixels.
+    order : {"C", "F"}, default="C"
+        Order of the pixels in a row of features.
+    name_of_row : callable
+        Names of training rows, given their indices.
+
+    Returns
+    -------
+    path : Path
+    """
+    sections = {"why": "Why", "features": "Features", "atoms": "Atoms"}
+    if explanation.training_rows:
+        sections["rows"] = "Training rows"
+    page = render(
+        "explanation.html",
+        title=title,
+        subtitle=subtitle,
+        sections=sections,
+        data={},
+        why=explanation,
+        words=explanation.in_words(name_of_row),
+        picture=_picture(explanation, image_shape, order),
+        atoms=explanation.atoms[:N_ATOMS],
+        rows=[(name_of_row(row.row), row) for row in explanation.training_rows[:N_ROWS]],
+    )
+    return write_atomically(path, page)
+
+
+def _picture(explanation: Explanation, image_shape: tuple[int, int] | None, order: Any) -> str:
+    """The picture of an explanation as an address that contains it."""
+    import matplotlib.pyplot as plt
+
+    display = ExplanationDisplay.from_explanation(explanation, image_shape=image_shape, order=order)
+    file = io.BytesIO()
+    display.figure_.savefig(file, format="png", dpi=150)
+    plt.close(display.figure_)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
