@@ -182,6 +182,7 @@ class Explanation(Record):
         while n_shown < len(self.features) and abs(others) > abs(self.features[0].share):
             others -= self.features[n_shown].share
             n_shown += 1
+        n_shown += n_shown == len(self.features) - 1  # one alone need not be summed up
         return self.features[:n_shown], self.features[n_shown:]
 
     def in_columns(self, column_of_feature: Sequence[int], columns: Sequence[Cell]) -> Explanation:

@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 from dbdl._files import write_atomically
 from dbdl.estimators.explanation import Explanation
-from dbdl.plotting.explanation import ExplanationDisplay
+from dbdl.plotting.explanation import MOST_BARS, ExplanationDisplay
 from dbdl.report.rendering import render
 
 #: Atoms and training rows that the page lists.
 N_ATOMS, N_ROWS = 12, 8
+#: Width and height of a picture in inches: its words can be read on a phone.
+SIZE = (4.8, 3.6)
 
 
 def write_explanation(
@@ -67,11 +69,14 @@ def write_explanation(
 
 
 def _picture(explanation: Explanation, image_shape: tuple[int, int] | None, order: Any) -> str:
-    """The picture of an explanation as an address that contains it."""
-    import matplotlib.pyplot as plt
+    """A picture as an address that contains it; none for a table, which has bars."""
+    from matplotlib.figure import Figure
 
-    display = ExplanationDisplay.from_explanation(explanation, image_shape=image_shape, order=order)
+    if image_shape is None and len(explanation.shares) <= MOST_BARS:
+        return ""
+    figure = Figure(figsize=SIZE, layout="constrained")
+    ax = figure.subplots()
+    ExplanationDisplay.from_explanation(explanation, image_shape=image_shape, order=order, ax=ax)
     file = io.BytesIO()
-    display.figure_.savefig(file, format="png", dpi=150)
-    plt.close(display.figure_)
+    figure.savefig(file, format="png", dpi=150)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
