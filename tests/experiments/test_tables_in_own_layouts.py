@@ -14,7 +14,7 @@ from dbdl.datasets import load
 from dbdl.experiments.rows import labelled_rows
 from dbdl.experiments.run import read_records, run_table
 from dbdl.experiments.spec import load_table
-from dbdl.experiments.summary import summarise
+from dbdl.experiments.summary import MAJORITY, summarise
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,8 @@ def reproduce(databases, tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
         records = list(read_records(tmp_path / "results" / f"{table}-quick.jsonl"))
         assert not any("failure" in record for record in records), records
-        return json.loads(result.stdout)["lines"], records
+        lines = json.loads(result.stdout)["lines"]
+        return [line for line in lines if line["method"] != MAJORITY], records
 
     return run
 
@@ -56,14 +57,14 @@ def reproduce(databases, tmp_path, monkeypatch):
 FAST = ("CRC", "LC-KSVD2", "ridge")
 
 
-@pytest.mark.parametrize(("table", "least"), [("yaleb", 60), ("ar", 60), ("scene15", 0)])
+@pytest.mark.parametrize(("table", "least"), [("yaleb", 0.6), ("ar", 0.6), ("scene15", 0)])
 def test_tables_of_faces_and_scenes_run_from_images(reproduce, table, least):
     lines, records = reproduce(table, *FAST)
     assert {line["method"] for line in lines} == set(FAST) and len(records) == 3
     # the table of scenes leaves one image of each class to test on: too few to ask for more
     assert all(line["accuracy"] >= least for line in lines)
     [ours] = [line for line in lines if line["method"] == "LC-KSVD2"]
-    assert ours["paper"] > 90
+    assert ours["paper"] > 0.9
 
 
 def test_caltech_runs_from_images_in_all_its_columns(reproduce):
@@ -84,7 +85,7 @@ def test_ucf_sports_runs_in_five_folds_and_one_left_out(reproduce):
     lines, records = reproduce("ucf_sports", "CRC", "SRC", splits=5)
     assert {line["n_splits"] for line in lines} == {5} and len(records) == 10
     lines, records = reproduce("ucf_sports_leave_one_out", "DBDL (paper)", splits=2)
-    assert lines[0]["n_splits"] == 2 and lines[0]["paper"] == 95.7
+    assert lines[0]["n_splits"] == 2 and lines[0]["paper"] == 0.957
 
 
 # ----------------------------------------------------------------------------------- real images
@@ -94,7 +95,8 @@ def run_real(name, data, only):
     table = load_table(name)
     rows = labelled_rows(data, table.unit_rows)
     records = run_table(table, rows, None, only=only, n_splits=2, quick=True)
-    return {line.method: line.accuracy for line in summarise(table, records)}
+    lines = summarise(table, records)
+    return {line.method: line.accuracy for line in lines if line.method != MAJORITY}
 
 
 def test_the_table_of_faces_from_real_crops(data_dir, tmp_path):

@@ -36,7 +36,7 @@ class TimeLeft(ProgressColumn):
         left = task.time_remaining
         if "left" in task.fields:
             left = task.fields["left"] - (task.get_time() - task.fields["forecast_at"])
-        if left is None or not math.isfinite(left) or task.finished:
+        if left is None or not left > 0 or task.finished:  # NaN, or longer than was forecast
             return Text("")
         return Text(f"about {in_time(max(left, 1.0))} left", style="cyan")
 
@@ -86,11 +86,14 @@ class CellsBar:
         self._progress = progress
         self._task = progress.add_task("compiling", total=None, left=math.nan, forecast_at=0.0)
 
-    def on_running(self, running: Sequence[Cell], seconds_left: float) -> None:
+    def on_running(
+        self, running: Sequence[Cell], seconds_left: float, n_done: int, n_cells: int
+    ) -> None:
         """Name the cells that are running."""
         shown = "; ".join(f"{cell.entry.method}, split {cell.number + 1}" for cell in running)
-        now = self._progress.get_time()
-        self._progress.update(self._task, description=shown, left=seconds_left, forecast_at=now)
+        forecast = {"left": seconds_left, "forecast_at": self._progress.get_time()}
+        counts: dict[str, Any] = {"completed": n_done, "total": n_cells, **forecast}
+        self._progress.update(self._task, description=shown, **counts)
 
     def on_cell(self, record: Record, n_done: int, n_cells: int) -> None:
         """Print the result of a cell, and warnings that nobody has seen yet."""

@@ -101,7 +101,7 @@ def run_table(
     origin: Mapping[str, str] | None = None,
     on_cell: Callable[[Record, int, int], None] | None = None,
     on_warm_up: Callable[[Sequence[str]], None] | None = None,
-    on_running: Callable[[Sequence[Cell], float], None] | None = None,
+    on_running: Callable[[Sequence[Cell], float, int, int], None] | None = None,
 ) -> list[Record]:
     """Run the missing cells of a table and return all its records.
 
@@ -112,8 +112,8 @@ def run_table(
     is kept with each record: the command, the file of the data and the seed, for instance.
     ``on_cell`` is called with each record and with the number of cells done and in all,
     ``on_warm_up`` with the names of the methods that are about to be warmed up, before any cell,
-    and ``on_running`` with the cells that are running and the seconds that are left, as far as
-    earlier cells tell (`seconds_left`).
+    and ``on_running`` with the cells that are running, the seconds that are left as far as earlier
+    cells tell (`seconds_left`), and again the number of cells done and in all.
     """
     if quick:
         table = nothing_chosen(table)
@@ -132,7 +132,8 @@ def run_table(
     def tell_running() -> None:
         left = [cell for cell in missing if cell.key not in done]
         if on_running is not None and left:
-            on_running(left[:n_workers], seconds_left(left, done.values(), quick, n_workers))
+            seconds = seconds_left(left, done.values(), quick, n_workers)
+            on_running(left[:n_workers], seconds, len(done), len(wanted))
 
     tell_running()
     for record in finished:
