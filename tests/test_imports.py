@@ -56,6 +56,9 @@ MAY_IMPORT = {
         "_arrays", "_parameters", "model", "coding", "_threads", "_compile", "_loaded",
     },
     "datasets": {"_extras", "_warnings", "features", "_files", "_columns", "_arrow"},
+    "maps": {
+        "plotting", "datasets", "estimators", "coding", "learn", "_files", "_threads", "_warnings",
+    },
     "report": {
         "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",
         "registry", "dbdl",

@@ -11,6 +11,7 @@ from dbdl.coding.lasso_path import LassoPath
 from dbdl.coding.llc import llc
 from dbdl.coding.omp import omp, omp_path
 from dbdl.coding.posterior_mean import PosteriorMean
+from dbdl.coding.simultaneous import SharedCodes, simultaneous_omp
 from dbdl.model.trust import check
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Orthogonal",
     "PosteriorMean",
     "PreparedAtoms",
+    "SharedCodes",
     "candidates",
     "encode_each",
     "lasso",
@@ -31,6 +33,7 @@ __all__ = [
     "llc",
     "omp",
     "omp_path",
+    "simultaneous_omp",
 ]
 
 #: Every family of coders by name.

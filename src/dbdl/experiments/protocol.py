@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 
 
 class Split(NamedTuple):
@@ -32,6 +37,7 @@ class Protocol:
     leave_one_out: bool = False  #: Each row, or group where the data set has groups, is a split.
     own: bool = False  #: The split that the data set came with.
     n_splits: int = 10  #: Random splits, for ``per_class``.
+    whole_groups: bool = False  #: Folds of whole groups, such as the blocks of a scene.
 
     def __post_init__(self) -> None:
         ways = [self.per_class is not None, self.folds is not None, self.leave_one_out, self.own]
@@ -52,6 +58,8 @@ class Protocol:
             if own is None:
                 raise ValueError("the data set has no split of its own; use per_class or folds")
             yield own
+        elif self.folds is not None and self.whole_groups:
+            yield from group_folds(y, groups, self.folds, seed)
         elif self.folds is not None:
             folds = StratifiedKFold(self.folds, shuffle=True, random_state=seed)
             yield from (Split(*fold) for fold in folds.split(y, y))
@@ -72,6 +80,33 @@ def random_split(y: NDArray[Any], per_class: float, rng: np.random.Generator) ->
         n = round(per_class * len(rows)) if per_class < 1 else int(per_class)
         chosen[rows[: max(1, min(n, len(rows) - 1))]] = True
     return Split(np.flatnonzero(chosen), np.flatnonzero(~chosen))
+
+
+def group_folds(
+    y: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed: int
+) -> list[Split]:
+    """Folds of whole groups, with nearly equal shares of the classes.
+
+    Rows of one group, such as the pixels of a block of a scene, are alike: a row whose group was
+    learned from is no test. Every class is to be learned from in every fold.
+    """
+    if groups is None:
+        raise ValueError("the data set has no groups; use folds of rows")
+    n_groups = len(np.unique(groups))
+    if n_groups < n_folds:
+        raise ValueError(f"{n_groups} groups are too few for {n_folds} folds; use fewer folds")
+    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    found = [Split(*fold) for fold in folds.split(y, y, groups)]
+    for fold in found:
+        absent = np.setdiff1d(np.unique(y), y[fold.train])
+        if len(absent) or not len(fold.test):
+            which = f"class {str(absent[0])!r} is" if len(absent) else "nothing is"
+            where = "inside of the groups of one fold" if len(absent) else "left for one fold"
+            raise ValueError(
+                f"{which} {where}, so it cannot be learned from there. Use smaller groups (for a "
+                "scene: more blocks), fewer folds, or leave the class out."
+            )
+    return found
 
 
 def seed_of(*names: object) -> int:

@@ -1,0 +1,117 @@
+"""Write class maps: ENVI or GeoTIFF, in the projection of the scene."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdl._files import checked_path
+from dbdl.maps.classify import ClassMap
+from dbdl.maps.colours import NO_DATA, REFUSED, class_colours
+from dbdl.maps.cube import DataError
+from dbdl.maps.envi import as_list, place_fields, write_envi
+from dbdl.maps.geotiff import utm_zone, write_geotiff
+from dbdl.maps.reading import GEOTIFF_ENDINGS
+
+ENDINGS = (".hdr", *GEOTIFF_ENDINGS)
+
+
+class MapFiles(NamedTuple):
+    """Files of a map: headers of ENVI, or GeoTIFFs; None where a map has no such part."""
+
+    classes: Path
+    confidence: Path | None
+    refused: Path | None
+
+
+def map_files(path: str | Path) -> MapFiles:
+    """Return the files that `write_map` writes for a path, if the map has all parts."""
+    place = checked_path(path).expanduser()
+    if place.suffix.lower() not in ENDINGS:
+        raise DataError(
+            f"{place}: maps end in {', '.join(ENDINGS)}, as {place.stem}.hdr does"
+        )
+    parts = (place.with_stem(f"{place.stem}_{part}") for part in ("confidence", "refused"))
+    return MapFiles(place, *parts)
+
+
+def write_map(class_map: ClassMap, path: str | Path) -> MapFiles:
+    """Write a class map, its confidences, and its refused pixels.
+
+    Parameters
+    ----------
+    class_map : ClassMap
+    path : str or path-like
+        ``map.hdr`` for ENVI (the numbers go to ``map.img``), ``map.tif`` for GeoTIFF. In the class
+        map 0 has no data, and refused pixels have a number of their own. Confidences go to
+        ``map_confidence`` and, if refusals were asked for, the marks to ``map_refused``: 1 for
+        refused pixels.
+
+    Returns
+    -------
+    files : MapFiles
+    """
+    files = map_files(path)
+    write = _write_tif if files.classes.suffix.lower() in GEOTIFF_ENDINGS else _write_hdr
+    confidence = refused = None
+    if class_map.confidence is not None:
+        confidence = files.confidence
+        write(class_map, confidence, class_map.confidence, {"data ignore value": "NaN"})
+    if class_map.refuses:
+        refused = files.refused
+        write(class_map, refused, class_map.refused.astype(np.uint8), {})
+    numbers = class_map.shown
+    if class_map.refused_value <= np.iinfo(np.uint8).max:
+        numbers = numbers.astype(np.uint8)  # type: ignore[assignment]
+    write(class_map, files.classes, numbers, _class_fields(class_map))
+    return MapFiles(files.classes, confidence, refused)
+
+
+def colour_table(class_map: ClassMap) -> dict[int, tuple[str, tuple[int, int, int]]]:
+    """Return the name and the colour of each number of a map, 0 and refused pixels among them."""
+    table = {0: ("Unclassified", NO_DATA)}
+    colours = class_colours(len(class_map.values)).tolist()
+    for value, name, (r, g, b) in zip(class_map.values, class_map.names, colours, strict=True):
+        table[value] = (name, (r, g, b))
+    if class_map.refuses:
+        table[class_map.refused_value] = ("refused", REFUSED)
+    return table
+
+
+def _class_fields(class_map: ClassMap) -> dict[str, str]:
+    """Return the fields of an ENVI classification; numbers that no class has are named so."""
+    table = colour_table(class_map)
+    every = [table.get(n, (f"unused {n}", NO_DATA)) for n in range(max(table) + 1)]
+    return {
+        "file type": "ENVI Classification",
+        "classes": str(len(every)),
+        "class names": as_list(name for name, _ in every),
+        "class lookup": as_list(level for _, colour in every for level in colour),
+        "data ignore value": "0",
+    }
+
+
+def _write_hdr(
+    class_map: ClassMap, path: Path, raster: NDArray[Any], fields: dict[str, str]
+) -> None:
+    place = class_map.georeference
+    utm = None if place is None or place.map_info is not None else utm_zone(place)
+    lines, samples = raster.shape
+    known = {**fields, **place_fields(place, utm)}
+    write_envi(path, [raster[..., np.newaxis]], (lines, samples, 1), raster.dtype, known)
+
+
+def _write_tif(
+    class_map: ClassMap, path: Path, raster: NDArray[Any], fields: dict[str, str]
+) -> None:
+    ignored = fields.get("data ignore value")
+    options: dict[str, Any] = {"nodata": None if ignored is None else float(ignored)}
+    if "class names" in fields:
+        table = colour_table(class_map)
+        options["colours"] = {n: (*colour, 255) for n, (_, colour) in table.items()}
+        options["tags"] = {f"class_{n}": name for n, (name, _) in table.items()}
+        options["descriptions"] = ("class",)
+    write_geotiff(path, raster, class_map.georeference, **options)
