@@ -1,8 +1,8 @@
 """The command ``dbdl``: parse, call the package once, print.
 
-The commands are functions in `learning`, `explain`, `comparing`, `pages` and `listing`; the table
-`COMMANDS` names them. `options` has the options that they share, `inputs` reads data and names,
-`outputs` checks files before hours are spent on them, `terminal` prints, and `errors` turns
+The commands are functions in `learning`, `explain`, `maps`, `comparing`, `pages` and `listing`; the
+table `COMMANDS` names them. `options` has the options that they share, `inputs` and `scenes` read
+data, `outputs` checks files before hours are spent on them, `terminal` prints, and `errors` turns
 mistakes into messages and exit codes.
 """
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dbdl import __version__
-from dbdl.cli import comparing, errors, explain, learning, listing, pages, terminal
+from dbdl.cli import comparing, errors, explain, learning, listing, maps, pages, terminal
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -21,6 +21,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fit": learning.fit,
     "predict": learning.predict,
     "explain": explain.explain,
+    "map": maps.map_scene,
     "compare": comparing.compare,
     "reproduce": comparing.reproduce,
     "report": pages.report,

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dbdl.cli import errors, inputs, outputs, progress, terminal
+from dbdl.cli import errors, inputs, outputs, progress, scenes, terminal
 from dbdl.cli.errors import UserError, kept_in, user_mistakes
 from dbdl.cli.options import (
     AsJson,
+    Blocks,
     Data,
     Estimators,
     Form,
@@ -20,11 +21,13 @@ from dbdl.cli.options import (
     Label,
     Only,
     Page,
+    PerClass,
     PerSplit,
     Plot,
     Quick,
     Results,
     Seed,
+    Truth,
     Workers,
 )
 from dbdl.cli.outputs import PAGES, PICTURES, RESULTS
@@ -61,6 +64,9 @@ class Shown:
 def compare(
     data: Data,
     label: Label = None,
+    truth: Truth = None,
+    blocks: Blocks = None,
+    per_class: PerClass = scenes.PER_CLASS,
     only: Only = None,
     estimators: Estimators = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
@@ -87,7 +93,8 @@ def compare(
 
     Rows are taken as they are. Each dictionary method scales them to unit norm itself. The methods
     of scikit-learn choose between rows of unit norm and standardised features, which --quick gives
-    them; boosting takes rows as they are. --estimator adds a classifier of your own.
+    them; boosting takes rows as they are. --estimator adds a classifier of your own. Of a cube with
+    --truth, folds are whole blocks of the scene, since pixels side by side are alike.
     """
     model_page = None
     if output is not None:
@@ -97,17 +104,23 @@ def compare(
     own = _own_methods(estimators)
     wanted = inputs.known_methods(only)
     entries = tuple(Entry(name) for name in dict.fromkeys([*wanted, *own]))
-    rows = inputs.read_data(data, label=label)
+    column, protocol = f"{folds} folds", Protocol(folds=folds)
+    if truth is not None:
+        rows = scenes.read_scene(data, truth, per_class, blocks or scenes.BLOCKS, seed)
+        column, protocol = scenes.folds_of_blocks(rows, folds)
+    else:
+        scenes.refuse_options(blocks, per_class)
+        rows = inputs.read_data(data, label=label)
     _check_folds(rows, folds)
     written = {PICTURES: [plot], PAGES: [page, model_page], RESULTS: [results]}
     with outputs.new_folder(output):
-        outputs.check_outputs([data], written)
+        outputs.check_outputs([data, truth], written)
     table = Table(
         name=f"compare-{seed}",
         title=f"{rows.name}: {rows.n_samples} rows, {rows.n_features} features, "
         f"{len(rows.classes)} classes",
         dataset=data,
-        columns={f"{folds} folds": Protocol(folds=folds)},
+        columns={column: protocol},
         entries=entries,
     )
     records = _run(

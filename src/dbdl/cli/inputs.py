@@ -17,6 +17,7 @@ from dbdl.cli.terminal import say
 from dbdl.datasets import Dataset, load
 from dbdl.experiments.measure import common_settings
 from dbdl.experiments.rows import labelled_rows
+from dbdl.maps import is_cube_file
 from dbdl.persistence import read_columns
 from dbdl.registry import methods
 
@@ -63,6 +64,11 @@ def with_progress_bar(model: Any, *, quiet: bool) -> Any:
 
 def read_data(data: str, **options: Any) -> Dataset:
     """Load data, and say which columns of a table are used."""
+    if is_cube_file(data):
+        raise UserError(
+            f"{data} is a cube of spectra: name the labels of its pixels with --truth (dbdl fit, "
+            "dbdl compare), or classify its pixels with dbdl map"
+        )
     rows = load(data, **options)
     if rows.column_roles is not None:
         places = [str(j + 1) for j, role in enumerate(rows.column_roles) if role == "f"]

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 
 from dbdl._columns import Columns
-from dbdl.cli import inputs, outputs, terminal
+from dbdl.cli import inputs, outputs, scenes, terminal
 from dbdl.cli.errors import UserError, kept_in, user_mistakes
-from dbdl.cli.options import AsJson, Data, Label, Seed
+from dbdl.cli.options import AsJson, Blocks, Data, Label, PerClass, Seed, Truth
 from dbdl.cli.outputs import MODELS, PREDICTIONS
 from dbdl.cli.terminal import say
 from dbdl.experiments.measure import UNBALANCED, class_ratio
@@ -26,6 +26,9 @@ def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the model.")],
     label: Label = None,
+    truth: Truth = None,
+    blocks: Blocks = None,
+    per_class: PerClass = scenes.PER_CLASS,
     method: Annotated[str, typer.Option(help="Method (see: dbdl methods).")] = "DBDL",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter, as n_chains=3; repeatable.")
@@ -37,9 +40,18 @@ def fit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from labelled rows and save the model."""
-    outputs.check_outputs([data], {MODELS: [output]})
-    rows = inputs.read_data(data, label=label)
+    """Learn from labelled rows and save the model.
+
+    Of a cube, --truth has the labels of pixels. With --blocks a fifth of the blocks of the scene is
+    left out to measure the accuracy, and when dbdl map --max-error should refuse.
+    """
+    outputs.check_outputs([data, truth], {MODELS: [output]})
+    test = None
+    if truth is not None:
+        rows, test = scenes.read_scene_parts(data, truth, per_class, blocks, seed)
+    else:
+        scenes.refuse_options(blocks, per_class)
+        rows = inputs.read_data(data, label=label)
     model = inputs.make_model(method, settings or [], seed, jobs)
     if checkpoint is not None:
         if "checkpoint" not in model.get_params():
@@ -47,6 +59,7 @@ def fit(
         model.set_params(checkpoint=str(checkpoint))
     with user_mistakes(), kept_in(checkpoint):
         inputs.with_progress_bar(model, quiet=as_json).fit(rows.X, rows.y)
+    tested = {} if test is None else scenes.measure_on_blocks(model, test)
     save_model(model, output, Columns(rows.feature_names, rows.label_name, rows.column_roles))
     found = {
         "model": str(output),
@@ -60,7 +73,7 @@ def fit(
     if held_out is not None:
         for name in ENSEMBLE_RESULTS:
             found[f"held_out_{name}"] = getattr(held_out, f"ensemble_{name}")
-    terminal.print_pairs(found, as_json)
+    terminal.print_pairs(found | tested, as_json)
 
 
 def predict(

@@ -57,3 +57,19 @@ Format = Annotated[Form | None, typer.Option("--format", help="Form of the print
 PerSplit = Annotated[
     bool, typer.Option("--per-split", help="Print every split, not the means over splits.")
 ]
+Truth = Annotated[
+    Path | None,
+    typer.Option(
+        help="Labels of the pixels of a cube: a raster (.hdr, .tif, .npy, .mat; 0 = unlabelled), "
+        "or a .csv of points."
+    ),
+]
+Blocks = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Blocks per side of a cube's scene; whole blocks are learned from or tested on."
+    ),
+]
+PerClass = Annotated[
+    int, typer.Option(min=2, help="Labelled pixels of a cube to use per class, at most.")
+]

@@ -28,6 +28,8 @@ PAGES = Kind("pages", (".html", ".htm"))
 PICTURES = Kind("pictures", (".png", ".svg", ".pdf"))
 EXPLANATIONS = Kind("explanations", (*PICTURES.endings, ".csv", *PAGES.endings))
 RESULTS = Kind("files of results", (".jsonl",))
+MAPS = Kind("maps", (".hdr", ".tif", ".tiff"))
+MAP_NUMBERS = Kind("numbers of maps", (".img",))
 
 
 def check_outputs(
@@ -86,7 +88,8 @@ def _check_not_read(path: Path, inputs: Sequence[Path]) -> None:
 def check_ending(path: Path, kind: Kind) -> None:
     """Refuse the ending of another format; a file may have none, unless it tells the format."""
     name, endings = kind
-    if path.suffix.lower() in endings or (not path.suffix and kind not in (PICTURES, EXPLANATIONS)):
+    named_by_ending = (PICTURES, EXPLANATIONS, MAPS)
+    if path.suffix.lower() in endings or (not path.suffix and kind not in named_by_ending):
         return
     raise UserError(f"{path}: {name} end in {', '.join(endings)}, as {path.stem}{endings[0]} does")
 

@@ -74,7 +74,8 @@ def steps_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
 
         def on_step(n_done: int, n_steps: int, found: str) -> None:
             progress.update(task, completed=n_done, total=n_steps)
-            progress.console.print(escape(found), style="dim", highlight=False)
+            if found:
+                progress.console.print(escape(found), style="dim", highlight=False)
 
         yield on_step
 

@@ -99,12 +99,11 @@ def group_folds(
     found = [Split(*fold) for fold in folds.split(y, y, groups)]
     for fold in found:
         absent = np.setdiff1d(np.unique(y), y[fold.train])
-        if len(absent) or not len(fold.test):
-            which = f"class {str(absent[0])!r} is" if len(absent) else "nothing is"
-            where = "inside of the groups of one fold" if len(absent) else "left for one fold"
+        if len(absent):
             raise ValueError(
-                f"{which} {where}, so it cannot be learned from there. Use smaller groups (for a "
-                "scene: more blocks), fewer folds, or leave the class out."
+                f"all rows of class {str(absent[0])!r} are in the groups of one fold, where it "
+                "cannot be learned. Use smaller groups (for a scene: more blocks), fewer folds, or "
+                "leave the class out."
             )
     return found
 

@@ -6,7 +6,7 @@ a confidence and a mark per pixel, seven bytes. A pixel has the same answer what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,14 @@ from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.maps.cube import BLOCK_PIXELS, Cube, DataError, Floats, Georeference, spectra_and_gaps
 from dbdl.maps.data_array import dimensions, is_data_array
 from dbdl.maps.reading import read_cube
-from dbdl.maps.windows import Mask, Probabilities, Rule, coded_together, smoothed
+from dbdl.maps.windows import Mask, Rule, coded_together, smoothed
 
 Numbers = NDArray[np.uint16]
 #: Windows that share their neighbours' answers are computed on blocks of this many times as many
 #: lines, so that few lines at the edges of blocks are classified twice.
 WINDOW_BLOCKS = 4
+#: Wavelengths in nanometres that differ by less are those of the same band.
+SAME_WAVELENGTH = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +290,19 @@ def check_bands(model: Any, cube: Cube) -> None:
             f"{cube.name} has {n_bands} bands, but the model was fitted on {expected}; use the "
             "bands of the scene that it learned from"
         )
+
+
+def check_wavelengths(names: Sequence[str] | None, cube: Cube) -> None:
+    """Refuse a cube whose wavelengths are not near those that features are named after."""
+    if names is None or cube.wavelengths is None or len(names) != cube.shape[2]:
+        return
+    for band, (name, wavelength) in enumerate(zip(names, cube.wavelengths, strict=True), 1):
+        number, _, unit = name.partition(" ")
+        if unit == "nm" and abs(float(number) - wavelength) > SAME_WAVELENGTH:
+            raise DataError(
+                f"band {band} of {cube.name} is at {wavelength:.6g} nm, but the model learned from "
+                f"{name}; use a scene with the same bands"
+            )
 
 
 def _threshold(

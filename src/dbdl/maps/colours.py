@@ -14,6 +14,8 @@ FIRST = (
 )  # fmt: skip
 NO_DATA = (255, 255, 255)
 REFUSED = (40, 40, 40)
+#: Lightness of the colours of classes: darker ones look refused, lighter ones without data.
+DARKEST, LIGHTEST = 0.4, 0.93
 #: From linear RGB to cone responses, and on to Oklab (Ottosson, 2020).
 TO_CONES = np.array(
     [[0.4122214708, 0.5363325363, 0.0514459929],
@@ -26,7 +28,7 @@ TO_LAB = np.array(
      [0.0259040371, 0.7827717662, -0.8086757660]]
 )  # fmt: skip
 #: Readers with red-green blindness see nearly one axis less: this share of it is left.
-LEFT_OF_RED_GREEN = 0.3
+LEFT_OF_RED_GREEN = 0.5
 
 
 def class_colours(n_classes: int) -> NDArray[np.uint8]:
@@ -39,6 +41,8 @@ def _colours(n_classes: int) -> tuple[tuple[int, int, int], ...]:
     found = list(FIRST[:n_classes])
     steps = np.linspace(0, 255, 12).round().astype(int)
     candidates = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 3)
+    light = _seen(candidates)[:, 0]
+    candidates = candidates[(light > DARKEST) & (light < LIGHTEST)]
     seen = _seen(candidates)
     taken = np.array([*found, NO_DATA, REFUSED])
     nearest = np.min(np.linalg.norm(seen[:, None] - _seen(taken), axis=2), axis=1)

@@ -119,15 +119,13 @@ class Cube:
         yield from block_slices(self.shape[0], n_lines)
 
 
-def spectra_and_gaps(
-    stored: Array, ignore_value: float | None
-) -> tuple[Floats, NDArray[np.bool_]]:
+def spectra_and_gaps(stored: Array, ignore_value: float | None) -> tuple[Floats, NDArray[np.bool_]]:
     """Numbers to calculate with (..., n_bands), and the pixels (...) that hold data."""
     # float32 holds float32 and whole numbers of two bytes exactly
     short = stored.dtype.itemsize <= 2 or stored.dtype == np.float32
-    has_data = np.isfinite(stored).all(axis=-1)
+    has_data = np.asarray(np.isfinite(stored).all(axis=-1))
     if ignore_value is not None and not np.isnan(ignore_value):
         has_data &= (stored != ignore_value).all(axis=-1)
-    spectra = stored.astype(np.float32 if short else np.float64)
+    spectra: Floats = stored.astype(np.float32 if short else np.float64)
     spectra[~has_data] = 0
     return spectra, has_data

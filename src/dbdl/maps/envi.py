@@ -218,23 +218,19 @@ def _wavelengths(fields: Mapping[str, str], n_bands: int) -> tuple[float, ...] |
         found = [float(value) for value in values_of(fields.get("wavelength", ""))]
     except ValueError:
         return None
-    return in_nanometres(found, fields.get("wavelength units", "")) if len(found) == n_bands else None
+    return (
+        in_nanometres(found, fields.get("wavelength units", "")) if len(found) == n_bands else None
+    )
 
 
 def in_nanometres(wavelengths: Sequence[float], units: str) -> tuple[float, ...] | None:
     """Return wavelengths in nanometres; None where the unit is neither said nor plain."""
-    units = units.strip().lower()
+    units, shortest, longest = units.strip().lower(), min(wavelengths), max(wavelengths)
+    if units in ("", "unknown"):
+        units = "nm" if shortest >= 200 else "um" if shortest >= 0.2 and longest <= 20 else ""
     if units.startswith(("micro", "um", "µm", "μm")):
-        factor = 1000.0
-    elif units.startswith(("nano", "nm")):
-        factor = 1.0
-    elif units in ("", "unknown") and min(wavelengths) >= 200:
-        factor = 1.0
-    elif units in ("", "unknown") and 0.2 <= min(wavelengths) and max(wavelengths) <= 20:
-        factor = 1000.0
-    else:
-        return None
-    return tuple(factor * wavelength for wavelength in wavelengths)
+        return tuple(1000.0 * wavelength for wavelength in wavelengths)
+    return tuple(map(float, wavelengths)) if units.startswith(("nano", "nm")) else None
 
 
 # ---------------------------------------------------------------------------------------- maps
@@ -326,7 +322,9 @@ def header_text(
         "file type": "ENVI Standard", "data type": str(number), "interleave": "bip",
         "byte order": "0",
     }  # fmt: skip
-    return "\n".join(["ENVI", *(f"{name} = {value}" for name, value in (known | dict(fields)).items()), ""])
+    return "\n".join(
+        ["ENVI", *(f"{name} = {value}" for name, value in (known | dict(fields)).items()), ""]
+    )
 
 
 def as_list(values: Iterable[object]) -> str:

@@ -77,7 +77,8 @@ def _place(file: Any) -> Georeference | None:
     if file.crs is None and file.transform.is_identity:
         return None
     crs = None if file.crs is None else file.crs.to_wkt(morph_to_esri_dialect=True)
-    return Georeference(tuple(map(float, file.transform[:6])), crs)
+    a, b, c, d, e, f = map(float, file.transform[:6])
+    return Georeference((a, b, c, d, e, f), crs)
 
 
 def utm_zone(place: Georeference | None) -> tuple[int, str] | None:

@@ -32,9 +32,7 @@ LONGEST_NAME = 28
 Pixels = NDArray[np.uint8]
 
 
-def draw_map(
-    class_map: ClassMap, path: str | Path, *, cube: Any = None, truth: Any = None
-) -> Path:
+def draw_map(class_map: ClassMap, path: str | Path, *, cube: Any = None, truth: Any = None) -> Path:
     """Draw a class map with a legend: names, colours and shares of the classes.
 
     Parameters
@@ -134,8 +132,10 @@ def _figure(panels: list[tuple[str, Pixels]], class_map: ClassMap) -> Figure:
     lines, samples = panels[0][1].shape[:2]
     width = float(np.clip(4.2 * samples / lines, 2.2, WIDEST / len(panels)))
     entries = _legend(class_map)
-    n_columns = max(1, min(len(entries), int(len(panels) * width / 2.1)))
-    n_rows = -(-len(entries) // n_columns)
+    longest = max(len(words) for words, _ in entries)
+    most = max(1, int(len(panels) * width / (0.45 + 0.067 * longest)))
+    n_rows = -(-len(entries) // most)
+    n_columns = -(-len(entries) // n_rows)  # rows of nearly equal length
     height = width * lines / samples
     figure = Figure(
         figsize=(len(panels) * (width + 0.15), height + 0.5 + 0.25 * n_rows), layout="constrained"
@@ -147,8 +147,8 @@ def _figure(panels: list[tuple[str, Pixels]], class_map: ClassMap) -> Figure:
         own.set_xticks([])
         own.set_yticks([])
     patches = [
-        Patch(facecolor=np.array(colour) / 255, edgecolor="0.4", linewidth=0.5, label=words)
-        for words, colour in entries
+        Patch(facecolor=(r / 255, g / 255, b / 255), edgecolor="0.4", linewidth=0.5, label=words)
+        for words, (r, g, b) in entries
     ]
     figure.legend(handles=patches, loc="outside lower center", ncols=n_columns, frameon=False,
                   fontsize=10)  # fmt: skip

@@ -171,7 +171,7 @@ def make_scene(
 def _smooth_fields(
     rng: np.random.Generator, count: int, shape: tuple[int, int], size: float
 ) -> NDArray[np.float64]:
-    """Smooth random surfaces (count, n_lines, n_samples) of mean 0 and variance 1 over the scene."""
+    """Smooth random surfaces (count, n_lines, n_samples) of mean 0 and variance 1."""
     fields = rng.standard_normal((count, *shape))
     smooth = np.stack([gaussian_filter(field, size, mode="reflect") for field in fields])
     centred = smooth - smooth.mean(axis=(1, 2), keepdims=True)

@@ -92,8 +92,8 @@ def read_truth(source: Any, cube: Cube, *, array: str | None = None) -> Truth:
     ending = path.suffix.lower()
     if ending not in READERS:
         raise DataError(
-            f"{path}: cannot read {ending or 'a file without ending'} as labels of pixels; expected "
-            "an ENVI header (.hdr), .tif, .npy, .mat or a .csv of points"
+            f"{path}: cannot read {ending or 'a file without ending'} as labels of pixels; "
+            "expected an ENVI header (.hdr), .tif, .npy, .mat or a .csv of points"
         )
     if not path.is_file():
         raise DataError(f"there is no file {path}")
@@ -267,8 +267,8 @@ def _numbers(lines: Sequence[dict[str, Any]], heading: Any, path: Path) -> NDArr
             ) from error
     found = np.array(values)
     if not np.isfinite(found).all():
-        line = int((~np.isfinite(found)).argmax()) + 2
-        raise DataError(f"{path}, line {line}: {heading} is not finite")
+        first = int((~np.isfinite(found)).argmax()) + 2
+        raise DataError(f"{path}, line {first}: {heading} is not finite")
     return found
 
 

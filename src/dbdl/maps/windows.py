@@ -54,7 +54,7 @@ def _shifts(shape: tuple[int, ...], window: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _shift(step: int, n: int) -> tuple[slice, slice]:
-    """Return places of a line of ``n`` that have a neighbour ``step`` away, and these neighbours."""
+    """Return the places of a line that have a neighbour ``step`` away, and the neighbours."""
     return slice(max(0, -step), n - max(0, step)), slice(max(0, step), n + min(0, step))
 
 

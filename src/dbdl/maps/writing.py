@@ -31,9 +31,7 @@ def map_files(path: str | Path) -> MapFiles:
     """Return the files that `write_map` writes for a path, if the map has all parts."""
     place = checked_path(path).expanduser()
     if place.suffix.lower() not in ENDINGS:
-        raise DataError(
-            f"{place}: maps end in {', '.join(ENDINGS)}, as {place.stem}.hdr does"
-        )
+        raise DataError(f"{place}: maps end in {', '.join(ENDINGS)}, as {place.stem}.hdr does")
     parts = (place.with_stem(f"{place.stem}_{part}") for part in ("confidence", "refused"))
     return MapFiles(place, *parts)
 
@@ -56,18 +54,17 @@ def write_map(class_map: ClassMap, path: str | Path) -> MapFiles:
     """
     files = map_files(path)
     write = _write_tif if files.classes.suffix.lower() in GEOTIFF_ENDINGS else _write_hdr
-    confidence = refused = None
-    if class_map.confidence is not None:
-        confidence = files.confidence
-        write(class_map, confidence, class_map.confidence, {"data ignore value": "NaN"})
-    if class_map.refuses:
-        refused = files.refused
-        write(class_map, refused, class_map.refused.astype(np.uint8), {})
-    numbers = class_map.shown
-    if class_map.refused_value <= np.iinfo(np.uint8).max:
-        numbers = numbers.astype(np.uint8)  # type: ignore[assignment]
-    write(class_map, files.classes, numbers, _class_fields(class_map))
-    return MapFiles(files.classes, confidence, refused)
+    if class_map.confidence is None:
+        files = files._replace(confidence=None)
+    if not class_map.refuses:
+        files = files._replace(refused=None)
+    if files.confidence is not None and class_map.confidence is not None:
+        write(class_map, files.confidence, class_map.confidence, {"data ignore value": "NaN"})
+    if files.refused is not None:
+        write(class_map, files.refused, class_map.refused.astype(np.uint8), {})
+    dtype = np.uint8 if class_map.refused_value <= np.iinfo(np.uint8).max else np.uint16
+    write(class_map, files.classes, class_map.shown.astype(dtype), _class_fields(class_map))
+    return files
 
 
 def colour_table(class_map: ClassMap) -> dict[int, tuple[str, tuple[int, int, int]]]:
