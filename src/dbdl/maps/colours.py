@@ -1,4 +1,4 @@
-"""Colours of classes that can be told apart, also by colour-blind readers."""
+"""Colours of classes that can be told apart; the first seven by colour-blind readers too."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ TO_LAB = np.array(
      [1.9779984951, -2.4285922050, 0.4505937099],
      [0.0259040371, 0.7827717662, -0.8086757660]]
 )  # fmt: skip
-#: Readers with red-green blindness see nearly one axis less: this share of it is left.
-LEFT_OF_RED_GREEN = 0.5
 
 
 def class_colours(n_classes: int) -> NDArray[np.uint8]:
@@ -55,8 +53,8 @@ def _colours(n_classes: int) -> tuple[tuple[int, int, int], ...]:
 
 
 def _seen(colours: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Colours (n, 3) as lightness, a shortened red-green axis, and blue-yellow."""
+    """Colours (n, 3) in Oklab, where distances are those that people see."""
     share = colours / 255
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     lab: NDArray[np.float64] = np.cbrt(linear @ TO_CONES.T) @ TO_LAB.T
-    return lab * (1.0, LEFT_OF_RED_GREEN, 1.0)
+    return lab

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -76,7 +77,7 @@ def _wavelengths(file: Any) -> tuple[float, ...] | None:
 def _place(file: Any) -> Georeference | None:
     if file.crs is None and file.transform.is_identity:
         return None
-    crs = None if file.crs is None else file.crs.to_wkt(morph_to_esri_dialect=True)
+    crs = None if file.crs is None else file.crs.to_wkt()
     a, b, c, d, e, f = map(float, file.transform[:6])
     return Georeference((a, b, c, d, e, f), crs)
 
@@ -92,6 +93,17 @@ def utm_zone(place: Georeference | None) -> tuple[int, str] | None:
     zone = code % 100
     half = {326: "North", 327: "South"}.get(code // 100)
     return (zone, half) if half is not None and 1 <= zone <= 60 else None
+
+
+def as_esri(place: Georeference | None) -> Georeference | None:
+    """Return a place whose projection is in ESRI's words, which ENVI reads, where rasterio can."""
+    if place is None or not place.crs:
+        return place
+    try:
+        crs = _rasterio("map").crs.CRS.from_wkt(place.crs)
+    except DataError:
+        return place
+    return replace(place, crs=crs.to_wkt(version="WKT1_ESRI"))
 
 
 def _crs_of(place: Georeference, rasterio: Any) -> Any:

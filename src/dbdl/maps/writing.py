@@ -13,7 +13,7 @@ from dbdl.maps.classify import ClassMap
 from dbdl.maps.colours import NO_DATA, REFUSED, class_colours
 from dbdl.maps.cube import DataError
 from dbdl.maps.envi import as_list, place_fields, write_envi
-from dbdl.maps.geotiff import utm_zone, write_geotiff
+from dbdl.maps.geotiff import as_esri, utm_zone, write_geotiff
 from dbdl.maps.reading import GEOTIFF_ENDINGS
 
 ENDINGS = (".hdr", *GEOTIFF_ENDINGS)
@@ -95,7 +95,9 @@ def _write_hdr(
     class_map: ClassMap, path: Path, raster: NDArray[Any], fields: dict[str, str]
 ) -> None:
     place = class_map.georeference
-    utm = None if place is None or place.map_info is not None else utm_zone(place)
+    utm = None
+    if place is not None and place.map_info is None:  # the scene was not an ENVI file
+        place, utm = as_esri(place), utm_zone(place)
     lines, samples = raster.shape
     known = {**fields, **place_fields(place, utm)}
     write_envi(path, [raster[..., np.newaxis]], (lines, samples, 1), raster.dtype, known)

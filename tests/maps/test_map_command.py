@@ -1,0 +1,200 @@
+"""The command line on cubes: from a scene and labels to a map, and mistakes in words."""
+
+import json
+
+import numpy as np
+import pytest
+from envi_files import write_cube
+from typer.testing import CliRunner
+
+from dbdl.cli import app
+from dbdl.maps import make_scene, read_cube
+from dbdl.persistence import load
+
+QUICK = ("--set", "n_chains=1", "--set", "n_sweeps=3")
+SHAPE = (40, 40)
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return make_scene(SHAPE, n_bands=16, n_classes=3, region_size=4, contrast=0.1, noise=0.05)
+
+
+@pytest.fixture(scope="module")
+def fitted(scene, tmp_path_factory):
+    """A folder with a scene, its labels, and a model that tested blocks left out."""
+    folder = tmp_path_factory.mktemp("scene")
+    scene.write(folder)
+    arguments = ("--truth", folder / "truth.hdr", "-o", folder / "model.skops", "--blocks", 6)
+    found = run("fit", folder / "scene.hdr", *arguments, *QUICK, "--per-class", 80, "--json")
+    assert found.exit_code == 0, found.output
+    return folder, json.loads(found.stdout)
+
+
+@pytest.fixture
+def folder(fitted, tmp_path):
+    """A copy of that folder, to which a test may do what it likes."""
+    for path in fitted[0].iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def refused(folder, message, *arguments):
+    """Run a command that must fail with a message and write nothing."""
+    before = names(folder)
+    found = run(*arguments)
+    said = " ".join(found.output.split())
+    assert found.exit_code == 2, said
+    assert message in said
+    assert names(folder) == before
+
+
+def test_a_fit_learns_names_and_tests_on_blocks_left_out(fitted, scene):
+    folder, found = fitted
+    assert found["rows"] + found["pixels_left_out"] == 240
+    assert 0.7 < found["accuracy_on_blocks_left_out"] <= 1
+    model = load(folder / "model.skops")
+    assert model.classes_.tolist() == sorted(scene.names)
+    assert len(model.refusals_.correct) == found["pixels_left_out"]
+
+
+def test_a_map_a_picture_and_their_summary_are_written(folder, scene):
+    found = run(
+        "map", folder / "model.skops", folder / "scene.hdr", "-o", folder / "map.hdr", "--picture",
+        folder / "map.png", "--truth", folder / "truth.hdr", "--max-error", 0.2, "--json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    summary = json.loads(found.stdout)
+    parts = ("map", "map_confidence", "map_refused")
+    expected = {f"{part}{ending}" for part in parts for ending in (".hdr", ".img")}
+    assert expected | {"map.png"} <= names(folder)
+    numbers = read_cube(folder / "map.hdr").lines(0, 40)[..., 0]
+    marks = read_cube(folder / "map_refused.hdr").lines(0, 40)[..., 0]
+    assert summary["refused"] == marks.sum() == (numbers == 4).sum()
+    assert sum(summary["classes"].values()) + summary["refused"] == summary["pixels"] == 1600
+    order = np.argsort(np.argsort(scene.names)) + 1  # the model's numbers of the scene's classes
+    right = numbers == order[scene.truth - 1]
+    assert summary["share_as_labelled"] == pytest.approx(right[marks == 0].mean())
+    assert summary["share_as_labelled"] > 0.8
+
+
+def test_a_geotiff_and_a_window_for_a_person_at_a_terminal(folder):
+    pytest.importorskip("rasterio")
+    options = ("--window", 3, "--together", "codes", "--refuse-below", 0.5)
+    found = run(
+        "map", folder / "model.skops", folder / "scene.img", "-o", folder / "map.tif", *options
+    )
+    assert found.exit_code == 0, found.output
+    assert {"map.tif", "map_confidence.tif", "map_refused.tif"} <= names(folder)
+    assert "water" in found.stdout and "share" in found.stdout
+
+
+def test_points_serve_as_labels(folder):
+    lines = [f"{r},{c},{'a' if c < 20 else 'b'}" for r in range(1, 41, 3) for c in range(1, 41, 5)]
+    (folder / "points.csv").write_text("\n".join(["row,column,label", *lines]))
+    options = ("--truth", folder / "points.csv", "-o", folder / "other.skops")
+    found = run("fit", folder / "scene.hdr", *options, *QUICK)
+    assert found.exit_code == 0, found.output
+    assert load(folder / "other.skops").classes_.tolist() == ["a", "b"]
+
+
+def test_methods_are_compared_on_whole_blocks(folder):
+    options = ("--truth", folder / "truth.hdr", "--per-class", 60, "--folds", 3, "--quick")
+    shown = {}
+    for blocks in ((), ("--blocks", 1)):
+        found = run("compare", folder / "scene.hdr", *options, "-m", "1-NN", "--json", *blocks)
+        assert found.exit_code == 0, found.output
+        (line,) = json.loads(found.stdout)["lines"]
+        shown[line["column"]] = line["accuracy"]
+    assert set(shown) == {"3 folds of whole blocks", "3 folds of pixels"}
+    assert shown["3 folds of whole blocks"] < shown["3 folds of pixels"]  # pixels side by side leak
+
+
+# ------------------------------------------------------------------------------------ mistakes
+
+
+def test_a_scene_that_cannot_be_read_is_refused(folder):
+    output = ("-o", folder / "map.hdr")
+    (folder / "scene.img").rename(folder / "elsewhere")
+    refused(folder, "no file of numbers", "map", folder / "model.skops", folder / "scene.hdr",
+            *output)  # fmt: skip
+    (folder / "scene.img").write_bytes(b"short")
+    refused(folder, "has 5 bytes", "map", folder / "model.skops", folder / "scene.hdr", *output)
+    refused(folder, "there is no file", "map", folder / "model.skops", folder / "no.hdr", *output)
+    refused(folder, "has 5 bytes", "fit", folder / "scene.hdr", "--truth", folder / "truth.hdr",
+            "-o", folder / "new.skops")  # fmt: skip
+
+
+def test_bands_that_are_not_the_models_are_refused(folder, scene):
+    output = ("-o", folder / "map.hdr")
+    wide = write_cube(folder, np.ones((4, 4, 17), np.float32), name="wide")
+    refused(folder, "wide has 17 bands, but the model was fitted on 16", "map",
+            folder / "model.skops", wide, *output)  # fmt: skip
+    waves = "{" + ", ".join(str(300 + 10 * band) for band in range(16)) + "}"
+    other = write_cube(folder, np.ones((4, 4, 16), np.float32), name="other", wavelength=waves,
+                       wavelength_units="nm")  # fmt: skip
+    refused(folder, "band 1 of other is at 300 nm, but the model learned from 400 nm", "map",
+            folder / "model.skops", other, *output)  # fmt: skip
+
+
+def test_labels_of_another_scene_are_refused(folder):
+    np.save(folder / "small.npy", np.ones((4, 4), int))
+    expected = "40 lines of 40 samples"
+    for command in ("fit", "compare"):
+        output = ("-o", folder / "out.skops") if command == "fit" else ()
+        refused(folder, expected, command, folder / "scene.hdr", "--truth", folder / "small.npy",
+                *output)  # fmt: skip
+    refused(folder, expected, "map", folder / "model.skops", folder / "scene.hdr", "-o",
+            folder / "map.hdr", "--truth", folder / "small.npy")  # fmt: skip
+
+
+def test_outputs_that_would_harm_are_refused(folder):
+    start = ("map", folder / "model.skops", folder / "scene.hdr", "-o")
+    refused(folder, "would be lost", *start, folder / "scene.hdr")
+    refused(folder, "maps end in .hdr", *start, folder / "map.png")
+    refused(folder, "there is no folder", *start, folder / "absent" / "map.hdr")
+    refused(folder, "pictures end in", *start, folder / "map.hdr", "--picture", folder / "p.hdr")
+    (folder / "map_confidence.img").mkdir()
+    refused(folder, "is a folder", *start, folder / "map.hdr")
+
+
+def test_options_that_make_no_sense_are_refused(folder):
+    start = ("map", folder / "model.skops", folder / "scene.hdr", "-o", folder / "map.hdr")
+    refused(folder, "odd number", *start, "--window", 4)
+    refused(folder, "'scores' or 'codes'", *start, "--window", 3, "--together", "pixels")
+    refused(folder, "either", *start, "--refuse-below", 0.5, "--max-error", 0.1)
+    refused(folder, "--truth", "fit", folder / "scene.hdr", "-o", folder / "new.skops")
+    refused(folder, "dbdl map", "predict", folder / "model.skops", folder / "scene.hdr")
+    refused(folder, "is for cubes", "fit", "iris", "--blocks", 4, "-o", folder / "new.skops")
+    start = ("compare", folder / "scene.hdr", "--truth", folder / "truth.hdr", "--blocks")
+    refused(folder, "too few for 5 folds", *start, 2)
+    refused(folder, "expected 2 to 40", *start, 50)
+
+
+def test_a_class_inside_of_one_block_is_named(folder):
+    labels = np.ones(SHAPE, int)
+    labels[:, 20:] = 2
+    labels[:4, :4] = 3
+    np.save(folder / "labels.npy", labels)
+    refused(folder, "all rows of class '3' are in the groups of one fold", "compare",
+            folder / "scene.hdr", "--truth", folder / "labels.npy", "--blocks", 4, "-m", "1-NN",
+            )  # fmt: skip
+
+
+def test_a_model_that_measured_no_refusals_says_so(folder):
+    options = ("--truth", folder / "truth.hdr", "-o", folder / "plain.skops", *QUICK)
+    assert run("fit", folder / "scene.hdr", *options).exit_code == 0
+    refused(folder, "has not measured when to refuse", "map", folder / "plain.skops",
+            folder / "scene.hdr", "-o", folder / "map.hdr", "--max-error", 0.1)  # fmt: skip
+
+
+def test_the_help_names_the_command():
+    assert "map" in run("--help").output
