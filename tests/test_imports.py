@@ -57,7 +57,8 @@ MAY_IMPORT = {
     },
     "datasets": {"_extras", "_warnings", "features", "_files", "_columns", "_arrow"},
     "maps": {
-        "plotting", "datasets", "estimators", "coding", "learn", "_files", "_threads", "_warnings",
+        "plotting", "datasets", "estimators", "coding", "learn", "_extras", "_files", "_threads",
+        "_warnings",
     },
     "report": {
         "plotting", "experiments", "estimators", "learn", "coding", "model", "_files", "_arrays",

@@ -25,6 +25,7 @@ ROOMS = {
     "dbdl.views": "Maps through which chains see the rows (:doc:`/design`).",
     "dbdl.persistence": "Models in files, without pickle.",
     "dbdl.datasets": "Data sets known by name, and your own files (:doc:`/data`).",
+    "dbdl.maps": "Cubes of spectra, and class maps of them (:doc:`/maps`).",
     "dbdl.features": "Features of images (:doc:`/data`).",
     "dbdl.plotting": "Displays as in scikit-learn: computed by `from_estimator`, drawn by `plot`.",
     "dbdl.report": "Pages of HTML about a model and about results.",

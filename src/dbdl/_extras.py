@@ -12,8 +12,10 @@ REQUIREMENTS = {
     "distributed": "'dask[array,dataframe,distributed]'",
     "h5py": "h5py",
     "pyarrow": "pyarrow",
+    "rasterio": "rasterio",
     "torch": "torch",
     "triton": "triton",
+    "xarray": "xarray",
     "zarr": "zarr",
 }
 

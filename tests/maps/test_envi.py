@@ -160,3 +160,23 @@ def test_missing_files_are_named(tmp_path):
         read_cube(tmp_path / "scene.zip")
     with pytest.raises(TypeError, match="a path or a DataArray"):
         read_cube(np.zeros((2, 2, 2)))
+
+
+def test_damaged_headers_are_read_or_refused_in_words(tmp_path):
+    fields = {
+        "wavelength": "{450, 550, 650}", "bbl": "{1, 1, 0}", "data_ignore_value": -1,
+        "map_info": "{UTM, 1, 1, 0, 9, 10, 20, 34, North, WGS-84, rotation=3}",
+    }  # fmt: skip
+    header = write_cube(tmp_path, some_values(), **fields)
+    whole, rng = header.read_bytes(), np.random.default_rng(0)
+    for _ in range(400):
+        text = bytearray(whole)
+        for _ in range(rng.integers(1, 4)):
+            place = int(rng.integers(len(text)))
+            text[place : place + int(rng.integers(0, 6))] = rng.bytes(int(rng.integers(0, 3)))
+        header.write_bytes(bytes(text))
+        try:
+            cube = read_cube(header)
+            cube.read(0, cube.shape[0])
+        except DataError:
+            pass

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._extras import how_to_install
 from dbdl._threads import block_slices
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.maps.cube import BLOCK_PIXELS, Cube, DataError, Floats, Georeference, spectra_and_gaps
@@ -354,7 +355,7 @@ def _dataset(
     try:
         import xarray
     except ImportError as error:
-        raise DataError("a Dataset needs xarray: pip install 'dbdl[maps]'") from error
+        raise DataError(f"a Dataset needs xarray: {how_to_install('xarray')}") from error
 
     meanings = {"flag_values": list(values), "flag_meanings": list(names)}
     about = "class of each pixel; 0 has no data"

@@ -174,7 +174,7 @@ def values_of(text: str) -> list[str]:
 
 def _size(fields: Mapping[str, str], name: str, header: Path, least: int = 1) -> int:
     text = fields.get(name, "0")
-    if not text.isdigit() or int(text) < least:
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise DataError(f"{header}: {name} is {text!r}; expected a whole number from {least} on")
     return int(text)
 
@@ -242,15 +242,18 @@ def read_georeference(fields: Mapping[str, str], header: Path) -> Georeference |
     if not text:
         return None
     items = values_of(text)
+    turned = [item.split("=")[1] for item in items if item.lower().startswith("rotation=")]
     try:
         ref_sample, ref_line, x, y, width, height = map(float, items[1:7])
+        angle = math.radians(float(turned[0])) if turned else 0.0
+        plain = np.isfinite((ref_sample, ref_line, x, y, width, height, angle)).all()
+        if not plain or width == 0 or height == 0:
+            raise ValueError
     except ValueError as error:
         raise DataError(
             f"{header}: map info is {{{text}}}; expected a projection, the sample and line of a "
             "pixel, its x and y, and the size of pixels"
         ) from error
-    turned = [item.split("=")[1] for item in items if item.lower().startswith("rotation=")]
-    angle = math.radians(float(turned[0])) if turned else 0.0
     cos, sin = math.cos(angle), math.sin(angle)
     # ENVI counts from 1, so that the upper left corner of the raster is (1, 1)
     a, b, d, e = width * cos, width * sin, height * sin, -height * cos

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from dbdl._extras import how_to_install
 from dbdl._files import reading, write_atomically
 from dbdl.maps.cube import Array, Cube, DataError, Georeference
 from dbdl.maps.envi import in_nanometres
@@ -23,7 +23,7 @@ def _rasterio(path: Path | str) -> Any:
         import rasterio
     except ImportError as error:
         raise DataError(
-            f"{path}: GeoTIFF needs rasterio: pip install 'dbdl[maps]', or use ENVI files (.hdr)"
+            f"{path}: GeoTIFF needs rasterio: {how_to_install('rasterio')}, or use ENVI (.hdr)"
         ) from error
     return rasterio
 
@@ -46,19 +46,49 @@ def read_geotiff(path: Path, ignore_value: float | str | None = "stored") -> Cub
         stored = file.nodata
         shape = (file.height, file.width, file.count)
         wavelengths, place = _wavelengths(file), _place(file)
+        lines = _Lines(path, file.block_shapes[0][0], file.height)
     if ignore_value == "stored":
         ignore_value = stored
     ignored = None if ignore_value is None else float(ignore_value)
     return Cube(
-        path.stem, shape, partial(_lines, path), dtype, wavelengths, place, ignored, (path,)
+        path.stem, shape, lines, dtype, wavelengths, place, ignored, (path,)
     )
 
 
-def _lines(path: Path, start: int, stop: int) -> Array:
-    rasterio = _rasterio(path)
-    with reading(path, "GeoTIFF"), _environment(rasterio), rasterio.open(path) as file:
-        window = rasterio.windows.Window(0, start, file.width, stop - start)
-        return np.ascontiguousarray(np.moveaxis(file.read(window=window), 0, -1))
+class _Lines:
+    """Reads lines of a file; of one with tall tiles, the rows of tiles in use are kept.
+
+    Otherwise the same tiles would be unpacked for each block of lines.
+    """
+
+    def __init__(self, path: Path, tile_height: int, n_lines: int) -> None:
+        self.path, self.tile_height, self.n_lines = path, tile_height, n_lines
+        self.kept: dict[int, Array] = {}
+
+    def __call__(self, start: int, stop: int) -> Array:
+        height = self.tile_height
+        if stop - start >= height or start >= stop:
+            return self._read(start, stop)
+        wanted = range(start // height, -(-stop // height))
+        self.kept = {row: tiles for row, tiles in self.kept.items() if row in wanted}
+        for row in wanted:
+            if row not in self.kept:
+                end = min((row + 1) * height, self.n_lines)
+                self.kept[row] = self._read(row * height, end)
+        first = wanted.start * height
+        together = [self.kept[row] for row in wanted]
+        lines = together[0] if len(together) == 1 else np.concatenate(together)
+        return lines[start - first : stop - first]
+
+    def _read(self, start: int, stop: int) -> Array:
+        rasterio = _rasterio(self.path)
+        with (
+            reading(self.path, "GeoTIFF"),
+            _environment(rasterio),
+            rasterio.open(self.path) as file,
+        ):
+            window = rasterio.windows.Window(0, start, file.width, stop - start)
+            return np.ascontiguousarray(np.moveaxis(file.read(window=window), 0, -1))
 
 
 def _wavelengths(file: Any) -> tuple[float, ...] | None:

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from dbdl._files import checked_path
@@ -16,7 +14,6 @@ from dbdl.maps.cube import Cube, DataError
 from dbdl.maps.reading import read_cube
 from dbdl.maps.truth import Truth, read_truth
 from dbdl.maps.writing import colour_table
-from dbdl.plotting.accuracy import write_figure
 
 #: Longest side of a panel in pixels of the scene; larger scenes are thinned out.
 MOST_PIXELS = 1200
@@ -50,6 +47,8 @@ def draw_map(class_map: ClassMap, path: str | Path, *, cube: Any = None, truth: 
     -------
     path : Path
     """
+    from dbdl.plotting.accuracy import write_figure
+
     place = checked_path(path).expanduser()
     step = max(1, -(-max(class_map.numbers.shape) // MOST_PIXELS))
     panels: list[tuple[str, Pixels]] = []
@@ -128,7 +127,10 @@ def _coloured(numbers: NDArray[np.uint16], class_map: ClassMap) -> Pixels:
     return colours[numbers]
 
 
-def _figure(panels: list[tuple[str, Pixels]], class_map: ClassMap) -> Figure:
+def _figure(panels: list[tuple[str, Pixels]], class_map: ClassMap) -> Any:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
     lines, samples = panels[0][1].shape[:2]
     width = float(np.clip(4.2 * samples / lines, 2.2, WIDEST / len(panels)))
     entries = _legend(class_map)
