@@ -10,7 +10,6 @@ drawn. Means over scenes in %.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ def parts(scene: Scene, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.intp]]
 
 
 def measure(noise: float, seed: int) -> dict[str, float]:
-    """Accuracies in % of one scene, and thousands of pixels per second."""
+    """Accuracies in % of one scene."""
     scene = make_scene(noise=noise, region_size=REGION, random_state=seed)
     test, drawn = parts(scene, seed)
     X, y = scene.spectra.reshape(-1, scene.spectra.shape[2]), scene.truth.ravel()
@@ -50,13 +49,10 @@ def measure(noise: float, seed: int) -> dict[str, float]:
     inside = binary_erosion(test, np.ones((5, 5)))
     found = {}
     for window, together in WINDOWS:
-        start = time.perf_counter()
         shown = classify_cube(model, scene.cube, window=window, together=together)
-        seconds = time.perf_counter() - start
         right = shown.numbers == scene.truth
         name = f"window {window}, {together}" if window > 1 else "single pixels"
         found[name] = 100 * right[inside].mean()
-        found[f"{name}: pixels/s"] = y.size / seconds
         if window == 1:
             other = ~test
             other.ravel()[drawn] = False

@@ -149,7 +149,9 @@ def test_the_conda_recipe_has_the_requirements_of_the_project():
 @pytest.mark.parametrize("module", REQUIREMENTS)
 def test_advice_on_missing_packages_names_requirements_of_an_extra(module):
     requirement = how_to_install(module).removeprefix("pip install ").strip("'")
-    optional = [line for extra in ("files", "arviz", "dask", "gpu", "maps") for line in EXTRAS[extra]]
+    optional = [
+        line for extra in ("files", "arviz", "dask", "gpu", "maps") for line in EXTRAS[extra]
+    ]
     assert any(re.split(r"[>;~]", line)[0] == requirement for line in optional)
 
 

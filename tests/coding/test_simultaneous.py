@@ -49,9 +49,7 @@ def test_the_mean_is_over_the_rows_that_a_group_has(problem):
     codes = [found.of_member(t, 40).toarray() for t in range(9)]
     np.testing.assert_allclose(found.mean(40).toarray(), sum(codes[:4]) / 4)
     assert not np.any(codes[4:])
-    np.testing.assert_array_equal(
-        found.order, simultaneous_omp(X, atoms, groups[:, :4], 5).order
-    )
+    np.testing.assert_array_equal(found.order, simultaneous_omp(X, atoms, groups[:, :4], 5).order)
 
 
 @pytest.mark.bits

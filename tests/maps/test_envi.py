@@ -156,7 +156,7 @@ def test_missing_files_are_named(tmp_path):
     header.write_text("ENVI\nsamples = 3")
     with pytest.raises(DataError, match="does not say 'lines'"):
         read_cube(header)
-    with pytest.raises(DataError, match="cannot read .zip as a cube"):
+    with pytest.raises(DataError, match=r"cannot read \.zip as a cube"):
         read_cube(tmp_path / "scene.zip")
     with pytest.raises(TypeError, match="a path or a DataArray"):
         read_cube(np.zeros((2, 2, 2)))

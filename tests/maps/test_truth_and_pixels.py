@@ -93,7 +93,7 @@ def test_wrong_rasters_are_refused_in_words(tmp_path, cube):
         read_truth(cube.files[0], cube)
     with pytest.raises(DataError, match="there is no file"):
         read_truth(tmp_path / "absent.npy", cube)
-    with pytest.raises(DataError, match="cannot read .txt as labels"):
+    with pytest.raises(DataError, match=r"cannot read \.txt as labels"):
         read_truth(tmp_path / "truth.txt", cube)
     scipy.io.savemat(tmp_path / "truth.mat", {"other": np.zeros((3, 3))})
     with pytest.raises(DataError, match="has 0 arrays of the scene's shape"):

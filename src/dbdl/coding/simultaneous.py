@@ -43,6 +43,14 @@ class SharedCodes:
         Zero past ``count``, and for members that are absent.
     n_members : ndarray of shape (n_groups,), int32
         Number of rows in each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.coding import simultaneous_omp
+    >>> codes = simultaneous_omp([[3.0, 1.0], [2.0, 0.0]], np.eye(2), [[0, 1]], n_nonzero=1)
+    >>> codes.order.tolist(), codes.of_member(1, 2).toarray().tolist()
+    ([[0]], [[2.0, 0.0]])
     """
 
     order: NDArray[np.int32]

@@ -50,6 +50,15 @@ class ClassMap:
     refuses : bool
         Whether refusals were asked for.
     georeference : Georeference or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.maps import ClassMap
+    >>> numbers = np.array([[1, 1, 2], [0, 2, 2]], np.uint16)
+    >>> refused = np.zeros((2, 3), bool)
+    >>> ClassMap("field", numbers, None, refused, (1, 2), ("maize", "wheat")).counts()
+    {'maize': 2, 'wheat': 3}
     """
 
     name: str

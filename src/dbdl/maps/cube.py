@@ -35,6 +35,13 @@ class Georeference:
         The projection as well-known text (WKT).
     map_info : str, optional
         The ENVI field that the transform came from, which is written to ENVI files as it is.
+
+    Examples
+    --------
+    >>> from dbdl.maps import Georeference
+    >>> place = Georeference((10.0, 0.0, 500000.0, 0.0, -10.0, 5200000.0))
+    >>> [float(value) for value in place.centres(0, 2)]
+    [500025.0, 5199995.0]
     """
 
     transform: tuple[float, float, float, float, float, float]
@@ -78,6 +85,14 @@ class Cube:
         finite.
     files : tuple of Path
         The files that are read.
+
+    Examples
+    --------
+    >>> from dbdl.maps import make_scene
+    >>> cube = make_scene((20, 30), n_bands=12).cube
+    >>> spectra, has_data = cube.read(0, 5)
+    >>> spectra.shape, bool(has_data.all())
+    ((5, 30, 12), True)
     """
 
     name: str

@@ -50,9 +50,7 @@ def read_geotiff(path: Path, ignore_value: float | str | None = "stored") -> Cub
     if ignore_value == "stored":
         ignore_value = stored
     ignored = None if ignore_value is None else float(ignore_value)
-    return Cube(
-        path.stem, shape, lines, dtype, wavelengths, place, ignored, (path,)
-    )
+    return Cube(path.stem, shape, lines, dtype, wavelengths, place, ignored, (path,))
 
 
 class _Lines:

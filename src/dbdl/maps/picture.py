@@ -46,6 +46,18 @@ def draw_map(class_map: ClassMap, path: str | Path, *, cube: Any = None, truth: 
     Returns
     -------
     path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dbdl.maps import ClassMap, draw_map
+    >>> numbers = np.array([[1, 1, 2], [0, 2, 2]], np.uint16)
+    >>> refused = np.zeros((2, 3), bool)
+    >>> field = ClassMap("field", numbers, None, refused, (1, 2), ("maize", "wheat"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw_map(field, f"{folder}/map.png").name
+    'map.png'
     """
     from dbdl.plotting.accuracy import write_figure
 

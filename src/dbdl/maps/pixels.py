@@ -47,6 +47,13 @@ def labelled_pixels(
     -------
     dataset : Dataset
         Rows are spectra, line by line; pixels without data are left out with a warning.
+
+    Examples
+    --------
+    >>> from dbdl.maps import labelled_pixels, make_scene
+    >>> scene = make_scene((30, 40), n_bands=20, n_classes=3)
+    >>> labelled_pixels(scene.cube, scene.truth, per_class=10)
+    Dataset('scene': 30 rows of 20 spectra, 3 classes)
     """
     cube = read_cube(cube)
     labels = read_truth(truth, cube)

@@ -69,7 +69,14 @@ def read_cube(
 
 
 def is_cube_file(path: str | Path) -> bool:
-    """Whether a name is that of a cube: its ending says so, or an ENVI header lies beside it."""
+    """Whether a name is that of a cube: its ending says so, or an ENVI header lies beside it.
+
+    Examples
+    --------
+    >>> from dbdl.maps import is_cube_file
+    >>> is_cube_file("scene.hdr"), is_cube_file("table.csv")
+    (True, False)
+    """
     path = Path(path)
     ending = path.suffix.lower()
     if ending in (".hdr", ".bsq", ".bil", ".bip", *GEOTIFF_ENDINGS):

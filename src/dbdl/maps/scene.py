@@ -54,6 +54,13 @@ class Scene:
         In nanometres.
     abundance : ndarray of shape (n_lines, n_samples, n_classes), float32
         Share of each class in each pixel.
+
+    Examples
+    --------
+    >>> from dbdl.maps import make_scene
+    >>> scene = make_scene((20, 30), n_bands=12)
+    >>> scene.cube
+    Cube('scene': 20 lines, 30 samples, 12 bands)
     """
 
     spectra: NDArray[np.float32]

@@ -39,6 +39,14 @@ class Truth:
         ``c + 1`` for pixels of ``classes[c]``, 0 for those without a label.
     classes : ndarray of shape (n_classes,)
         Labels that occur, sorted: whole numbers or names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.maps import Truth
+    >>> truth = Truth(np.array([[0, 1], [2, 1]]), np.array(["maize", "wheat"]))
+    >>> truth.n_labelled, truth.labels(*truth.places).tolist()
+    (3, ['maize', 'wheat', 'maize'])
     """
 
     numbers: NDArray[np.int32]
@@ -82,6 +90,13 @@ def read_truth(source: Any, cube: Cube, *, array: str | None = None) -> Truth:
     ------
     DataError
         If labels cannot be read, or are those of another scene. The message says what to do.
+
+    Examples
+    --------
+    >>> from dbdl.maps import make_scene, read_truth
+    >>> scene = make_scene((20, 30), n_bands=12, n_classes=3)
+    >>> read_truth(scene.truth, scene.cube).classes.tolist()
+    [1, 2, 3]
     """
     if isinstance(source, Truth):
         return _checked(source, cube, "the truth")

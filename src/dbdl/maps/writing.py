@@ -20,7 +20,14 @@ ENDINGS = (".hdr", *GEOTIFF_ENDINGS)
 
 
 class MapFiles(NamedTuple):
-    """Files of a map: headers of ENVI, or GeoTIFFs; None where a map has no such part."""
+    """Files of a map: headers of ENVI, or GeoTIFFs; None where a map has no such part.
+
+    Examples
+    --------
+    >>> from dbdl.maps import map_files
+    >>> map_files("map.tif").refused.name
+    'map_refused.tif'
+    """
 
     classes: Path
     confidence: Path | None
@@ -28,7 +35,14 @@ class MapFiles(NamedTuple):
 
 
 def map_files(path: str | Path) -> MapFiles:
-    """Return the files that `write_map` writes for a path, if the map has all parts."""
+    """Return the files that `write_map` writes for a path, if the map has all parts.
+
+    Examples
+    --------
+    >>> from dbdl.maps import map_files
+    >>> [file.name for file in map_files("map.hdr")]
+    ['map.hdr', 'map_confidence.hdr', 'map_refused.hdr']
+    """
     place = checked_path(path).expanduser()
     if place.suffix.lower() not in ENDINGS:
         raise DataError(f"{place}: maps end in {', '.join(ENDINGS)}, as {place.stem}.hdr does")
@@ -51,6 +65,18 @@ def write_map(class_map: ClassMap, path: str | Path) -> MapFiles:
     Returns
     -------
     files : MapFiles
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dbdl.maps import ClassMap, write_map
+    >>> numbers = np.array([[1, 1, 2], [0, 2, 2]], np.uint16)
+    >>> refused = np.zeros((2, 3), bool)
+    >>> field = ClassMap("field", numbers, None, refused, (1, 2), ("maize", "wheat"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_map(field, f"{folder}/map.hdr").classes.name
+    'map.hdr'
     """
     files = map_files(path)
     write = _write_tif if files.classes.suffix.lower() in GEOTIFF_ENDINGS else _write_hdr
