@@ -57,13 +57,13 @@ def refused(folder, message, *arguments):
     assert names(folder) == before
 
 
-def test_a_fit_learns_names_and_tests_on_blocks_left_out(fitted, scene):
+def test_a_fit_learns_names_and_tests_on_blocks_set_aside(fitted, scene):
     folder, found = fitted
-    assert found["rows"] + found["pixels_left_out"] == 240
-    assert 0.7 < found["accuracy_on_blocks_left_out"] <= 1
+    assert found["rows"] + found["pixels_set_aside"] == 240
+    assert 0.7 < found["accuracy_on_blocks_set_aside"] <= 1
     model = load(folder / "model.skops")
     assert model.classes_.tolist() == sorted(scene.names)
-    assert len(model.refusals_.correct) == found["pixels_left_out"]
+    assert len(model.refusals_.correct) == found["pixels_set_aside"]
 
 
 def test_a_map_a_picture_and_their_summary_are_written(folder, scene):

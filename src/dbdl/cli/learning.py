@@ -43,7 +43,7 @@ def fit(
     """Learn from labelled rows and save the model.
 
     Of a cube, --truth has the labels of pixels. With --blocks a fifth of the blocks of the scene is
-    left out to measure the accuracy, and when dbdl map --max-error should refuse.
+    set aside to measure the accuracy, and when dbdl map --max-error should refuse.
     """
     outputs.check_outputs([data, truth], {MODELS: [output]})
     test = None

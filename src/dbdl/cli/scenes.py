@@ -17,7 +17,7 @@ from dbdl.maps import labelled_pixels, read_cube, read_truth
 
 #: Labelled pixels per class, and blocks per side of a scene, unless others are asked for.
 PER_CLASS, BLOCKS = 200, 8
-#: One fold of so many is left out to test a fit on.
+#: One fold of so many is set aside to test a fit on.
 FIFTH = 5
 
 
@@ -49,7 +49,7 @@ def folds_of_blocks(rows: Dataset, folds: int) -> tuple[str, Protocol]:
 def read_scene_parts(
     data: str, truth: Path, per_class: int, blocks: int | None, seed: int
 ) -> tuple[Dataset, Part | None]:
-    """Return pixels to learn from, and those in blocks left out where there are blocks."""
+    """Return pixels to learn from, and those in blocks set aside where there are blocks."""
     rows = read_scene(data, truth, per_class, blocks, seed)
     if rows.groups is None:
         return rows, None
@@ -64,11 +64,11 @@ def read_scene_parts(
 
 
 def measure_on_blocks(model: Any, test: Part) -> dict[str, Any]:
-    """Return the accuracy on blocks left out; the model learns on them when to refuse."""
+    """Return the accuracy on blocks set aside; the model learns on them when to refuse."""
     with user_mistakes():
         found = {
-            "pixels_left_out": len(test.y),
-            "accuracy_on_blocks_left_out": float(np.mean(model.predict(test.X) == test.y)),
+            "pixels_set_aside": len(test.y),
+            "accuracy_on_blocks_set_aside": float(np.mean(model.predict(test.X) == test.y)),
         }
         if hasattr(model, "fit_refusals") and hasattr(model, "predict_proba"):
             model.fit_refusals(test.X, test.y)
