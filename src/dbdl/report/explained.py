@@ -49,6 +49,18 @@ def write_explanation(
     Returns
     -------
     path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from dbdl import DBDLClassifier
+    >>> from dbdl.report import write_explanation
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_explanation(model.explain(X[0]), f"{folder}/why.html").name
+    'why.html'
     """
     sections = {"why": "Why", "features": "Features", "atoms": "Atoms"}
     if explanation.training_rows:
