@@ -15,7 +15,7 @@ from sklearn.metrics import (
 
 from dbdl.backends import NumbaBackend
 from dbdl.coding import Forward
-from dbdl.report.explain import N_ATOMS, choose_samples, explain
+from dbdl.report.explain import N_ATOMS, choose_samples, explain, feature_bars
 from dbdl.report.findings import examine, names_of_classes, share_interval
 
 CLASS_COUNTS = pytest.mark.parametrize("n_classes", [2, 4])
@@ -115,13 +115,38 @@ def test_a_row_of_zeros_has_nothing_to_explain():
     assert (e.atoms, e.owners, e.longest) == ([], [], 1.0)
 
 
-def test_bars_are_as_long_as_the_largest_single_atom():
+def test_atoms_that_are_not_shown_are_summed_up_by_their_owners():
     model = fitted(n_chains=8, coder=Forward(5))
     found = examine(model, *digits()[2:])
     e = explain(found, model.selection_probability_, 0)
-    *single, others = e.atoms
-    assert others.atom == -1 and others.n_atoms > 10
-    assert e.longest == max(abs(part.difference) for part in single)
+    single, others = e.atoms[:N_ATOMS], e.atoms[N_ATOMS:]
+    assert all(part.atom >= 0 for part in single) and all(part.atom == -1 for part in others)
+    assert sum(part.n_atoms for part in others) > 10
+    shown = {part.atom for part in single}
+    code, owner = found.codes[0], model.selection_probability_.argmax(axis=0)
+    for part in others:
+        own = [k for k in code.indices if owner[k] == part.owner and k not in shown]
+        assert part.owner >= 0 and part.n_atoms == len(own)
+    assert e.longest == max(abs(part.difference) for part in e.atoms)
+
+
+def test_what_is_summed_up_over_several_owners_is_never_the_longest_bar():
+    for sample in range(20):
+        e = explain(examined(), fitted().selection_probability_, sample)
+        for parts in (e.atoms, e.owners):
+            mixed = [abs(part.difference) for part in parts if part.owner < 0]
+            named = [abs(part.difference) for part in parts if part.owner >= 0]
+            assert not mixed or max(mixed) <= max(named)
+
+
+def test_bars_of_features_add_up_to_the_difference_of_the_scores():
+    why = fitted().explain(digits()[2][0])
+    bars = feature_bars(why)
+    total = sum(part.share for part in bars.shown) + bars.others.share + why.constant
+    assert total == pytest.approx(why.difference, abs=1e-8)
+    assert len(bars.shown) + bars.others.n_features == 64
+    sizes = [abs(part.share) for part in bars.shown]
+    assert bars.longest == max(*sizes, abs(bars.others.share), abs(why.constant))
 
 
 def test_samples_are_mistakes_doubts_and_right_answers_each_once():

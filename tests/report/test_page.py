@@ -264,7 +264,7 @@ def test_atoms_are_drawn_in_the_space_of_the_rows(tmp_path, monkeypatch):
 
     monkeypatch.setattr("dbdl.report.page.draw_rows", draw)
     report(tmp_path)
-    gallery, _ = drawn
+    gallery, *_ = drawn
     atoms = fitted().chains_[0].restored_atoms
     assert gallery.shape == atoms.shape == (len(atoms), 64)
     cosines = gallery @ (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).T
@@ -426,3 +426,21 @@ def test_intervals_are_in_the_table_of_selection_where_draws_were_kept(tmp_path)
     page = page_of(kept, X_test, y_test, tmp_path)
     assert said in page.text and "90 % intervals from 4 draws" in page.text
     assert "90 % intervals" not in report(tmp_path).text
+
+
+def test_decisions_on_tables_name_features(tmp_path):
+    _, _, X, y = digits()
+    names = [f"pixel {j} of a table" for j in range(64)]
+    page = page_of(fitted(), X[:, :], with_mistakes(y), tmp_path, feature_names=names)
+    assert "the features that decided between" in page.text
+    why = fitted().explain(X[choose_samples(examine(fitted(), X, with_mistakes(y)))[2][0]])
+    assert names[why.features[0].number] in page.text
+    assert "other features (" in page.text and "the average row" in page.text
+
+
+def test_decisions_on_images_have_heat_maps_of_shares(tmp_path):
+    page = report(tmp_path, image_shape=(8, 8))
+    assert "shares of the pixels: blue for" in page.text
+    assert "the features that decided between" not in page.text
+    pictures = [a for a in page.all("div") if "sheet-shares" in a.get("class", "")]
+    assert len(pictures) == len([a for a in page.all("details") if a.get("class") == "sample"])

@@ -184,13 +184,12 @@ def _print(found: Explanation, names: Callable[[int], str], number: int, true: A
         right = str(true) == str(found.predicted)
         print(f"Row {number + 1} is labelled {true}, so this is {'right' if right else 'wrong'}.")
     print(found.in_words(names))
-    shown, rest = found.largest(N_FEATURES)
+    shown, others = found.largest(N_FEATURES)
     table = [
         (part.name, part.shown_value, part.shown_baseline, f"{part.share:+.3f}") for part in shown
     ]
-    if rest:
-        total = sum(part.share for part in rest)
-        table.append((f"{len(rest)} other features", "", "", f"{total:+.3f}"))
+    if others is not None:
+        table.append((str(others), "", "", f"{others.share:+.3f}"))
     table.append((found.baseline_in_words, "", "", f"{found.constant:+.3f}"))
     table.append(("difference of the scores", "", "", f"{found.difference:+.3f}"))
     share = f"share for {found.predicted}"

@@ -53,6 +53,26 @@ class FeatureShare(NamedTuple):
         return f"{self.name} = {self.shown_value}{average}"
 
 
+class Others(NamedTuple):
+    """Features that are summed up: how many, and what they hold for either class."""
+
+    n_features: int
+    for_predicted: float
+    for_against: float
+    predicted: str
+    against: str
+
+    @property
+    def share(self) -> float:
+        """Their share together."""
+        return self.for_predicted + self.for_against
+
+    def __str__(self) -> str:
+        held = f"{self.for_predicted:+.2g} for {self.predicted}, "
+        held += f"{self.for_against:+.2g} for {self.against}"
+        return f"{self.n_features} other features ({held})"
+
+
 class Cell(NamedTuple):
     """A cell of a table."""
 
@@ -171,19 +191,27 @@ class Explanation(Record):
             for j in order
         )
 
-    def largest(self, n: int) -> tuple[tuple[FeatureShare, ...], tuple[FeatureShare, ...]]:
-        """Return the features to show, those with the largest shares, and the others.
+    def largest(self, n: int) -> tuple[tuple[FeatureShare, ...], Others | None]:
+        """Return the features to show, those with the largest shares, and the sum of the others.
 
-        There are ``n`` of them, or more until the others together have a smaller share than the
-        first: what is summed up never weighs most.
+        There are ``n`` features, or up to twice as many until the others together have a smaller
+        share than the first. If that is not enough, say what the others hold (`Others`).
         """
-        n_shown = min(n, len(self.features))
+        n_shown, most = min(n, len(self.features)), min(2 * n, len(self.features))
         others = float(sum(part.share for part in self.features[n_shown:]))
-        while n_shown < len(self.features) and abs(others) > abs(self.features[0].share):
+        while n_shown < most and abs(others) > abs(self.features[0].share):
             others -= self.features[n_shown].share
             n_shown += 1
         n_shown += n_shown == len(self.features) - 1  # one alone need not be summed up
-        return self.features[:n_shown], self.features[n_shown:]
+        rest = [part.share for part in self.features[n_shown:]]
+        held = Others(
+            len(rest),
+            float(sum(share for share in rest if share > 0)),
+            float(sum(share for share in rest if share < 0)),
+            str(self.predicted),
+            str(self.against),
+        )
+        return self.features[:n_shown], held if rest else None
 
     def in_columns(self, column_of_feature: Sequence[int], columns: Sequence[Cell]) -> Explanation:
         """Return the explanation of a row of a table, whose columns became features.

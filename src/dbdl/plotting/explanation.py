@@ -241,10 +241,10 @@ class ExplanationDisplay:
 
 def bars_of(explanation: Explanation, n_features: int) -> list[Bar]:
     """Bars of the largest shares, of all other features together, and of the constant."""
-    shown, rest = explanation.largest(n_features)
+    shown, others = explanation.largest(n_features)
     bars = [Bar(str(part), part.share) for part in shown]
-    if rest:
-        bars.append(Bar(f"{len(rest)} other features", sum(part.share for part in rest)))
+    if others is not None:
+        bars.append(Bar(str(others), others.share))
     return [*bars, Bar(explanation.baseline_in_words, explanation.constant)]
 
 

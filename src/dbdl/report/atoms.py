@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._arrays import unit_rows
+from dbdl.estimators.explanation import Explanation
 from dbdl.learn.members import Member
 from dbdl.plotting.arrangement import order_by_owner
+from dbdl.plotting.explanation import MOST_BARS
 from dbdl.plotting.pictures import HEAT, SIGNED, Pictures
-from dbdl.report.explain import choose_samples, explain
+from dbdl.report.explain import choose_samples, explain, feature_bars
 from dbdl.report.findings import Findings
 from dbdl.report.inline import data_uri, heat_pixels, lay_out
 from dbdl.report.rendering import signed
@@ -88,11 +92,15 @@ def largest_features(atom: Any, names: Sequence[str]) -> list[str]:
     ]
 
 
-def decisions(found: Findings, draw: Callable[[Any], Pictures]) -> dict[str, Any]:
+def decisions(
+    found: Findings, draw: Callable[..., Pictures], feature_names: Sequence[str] | None
+) -> dict[str, Any]:
     """Return explained decisions; ``atoms`` are by the atom's number among all.
 
     The sheet has the pictures of the rows, then those of the atoms. For each atom: its number in
-    its chain, the chain's number and view, and its place on the sheet.
+    its chain, the chain's number and view, and its place on the sheet. Features have bars where
+    ``feature_names`` is given, and ``heat`` has pictures of the shares where it is not, or where
+    there are too many bars to draw.
     """
     model = found.model
     chosen = choose_samples(found)
@@ -108,7 +116,35 @@ def decisions(found: Findings, draw: Callable[[Any], Pictures]) -> dict[str, Any
         pictures.append(atoms_as_rows(chain, numbers, found.model.n_features_in_))
     sheet = lay_out(draw(np.vstack(pictures)))
     at = {k: sheet.position(len(rows) + j) for j, k in enumerate(shown)}
-    return {"sheet": sheet, "explained": explained, "atoms": atoms, "at": at}
+    whys = [_why(found, e.sample, e.rival, feature_names) for e in explained]
+    heat = None
+    if whys and (feature_names is None or found.model.n_features_in_ > MOST_BARS):
+        heat = lay_out(draw(np.array([why.shares for why in whys]), signed=True))
+    return {
+        "sheet": sheet,
+        "explained": explained,
+        "atoms": atoms,
+        "at": at,
+        "whys": whys,
+        "bars": None if feature_names is None else [feature_bars(why) for why in whys],
+        "heat": heat,
+    }
+
+
+def _why(
+    found: Findings, sample: int, rival: int, feature_names: Sequence[str] | None
+) -> Explanation:
+    """Explain a row against a class, feature by feature, with the names that features have."""
+    model = found.model
+    # the rows are as the page got them, maybe without the names that the model knows
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        (why,) = model.explain(
+            np.asarray(found.rows)[sample : sample + 1], against=model.classes_.tolist()[rival]
+        )
+    names = tuple(feature_names or ()) or why.feature_names
+    found_why: Explanation = replace(why, feature_names=names)
+    return found_why
 
 
 def selection(found: Findings) -> dict[str, Any]:

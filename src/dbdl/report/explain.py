@@ -1,8 +1,9 @@
-"""Which atoms, which class, why: the scores of single rows taken apart.
+"""Which features, which atoms, which class, why: the scores of single rows taken apart.
 
 A score is a sum over atoms, ``code[k] * label_atoms[k, c]``, so the contribution of every atom to
 a decision is known exactly. The difference between the scores of two classes, atom by atom, shows
-how the classifier decided between them.
+how the classifier decided between them. `DBDLClassifier.explain` takes the same difference apart
+feature by feature.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl.estimators import explanation as estimators
 from dbdl.plotting.arrangement import spread_evenly
 from dbdl.report.findings import Findings
 
-#: Atoms, classes and owners that are shown for a row; the others are summed up.
-N_ATOMS, N_CLASSES, N_OWNERS = 6, 5, 4
+#: Atoms, classes, owners and features that are shown for a row; the others are summed up.
+N_ATOMS, N_CLASSES, N_OWNERS, N_FEATURES = 6, 5, 4, 8
 
 
 class Contribution(NamedTuple):
@@ -44,7 +46,8 @@ class Explanation(NamedTuple):
 
     The rival is the true class if the row is misclassified, and otherwise the class with the second
     highest score. Contributions are those of single atoms, and of the atoms of each owner together,
-    the largest difference first; the last is the sum of those that are not shown, if any.
+    the largest difference first. Atoms that are not shown are summed up by owner, so that the
+    longest bar always says what it holds.
     """
 
     sample: int  # row number
@@ -58,9 +61,24 @@ class Explanation(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The largest difference of a single atom, or 1 where all are 0."""
-        single = (abs(part.difference) for part in self.atoms if part.atom >= 0)
-        return max(single, default=0.0) or 1.0
+        """The largest difference of an atom, or of some together; 1 where all are 0."""
+        return max((abs(part.difference) for part in self.atoms), default=0.0) or 1.0
+
+
+class FeatureBars(NamedTuple):
+    """The features that decided, as bars."""
+
+    shown: tuple[estimators.FeatureShare, ...]  # the largest share first
+    others: estimators.Others | None
+    longest: float  # the largest of all bars, or 1 where all are 0
+
+
+def feature_bars(why: estimators.Explanation) -> FeatureBars:
+    """Return the features with the largest shares, and the sum of the others."""
+    shown, others = why.largest(N_FEATURES)
+    sizes = [abs(part.share) for part in shown] + [abs(why.constant)]
+    sizes += [] if others is None else [abs(others.share)]
+    return FeatureBars(shown, others, max(sizes) or 1.0)
 
 
 def choose_samples(findings: Findings, n_each: int = 4) -> list[tuple[int, str]]:
@@ -104,8 +122,8 @@ def explain(
     owner = selection_probability.argmax(axis=0)[code.indices]
     columns = (*pairs.T.tolist(), owner.tolist(), code.indices.tolist(), code.data.tolist())
     atoms = [Contribution(a, b, 1, *rest) for a, b, *rest in zip(*columns, strict=True)]
-    owners = [_together([a for a in atoms if a.owner == c], int(c)) for c in np.unique(owner)]
-    parts = _largest(atoms, N_ATOMS), _largest(owners, N_OWNERS)
+    single, rest = _largest(atoms, N_ATOMS)
+    parts = [*single, *_by_owner(rest)], _by_owner(atoms)
     return Explanation(sample, kind, true, predicted, rival, shown, *parts)
 
 
@@ -114,6 +132,16 @@ def _together(parts: list[Contribution], owner: int = -1) -> Contribution:
     return Contribution(for_class, for_rival, n_atoms, owner)
 
 
-def _largest(parts: list[Contribution], n: int) -> list[Contribution]:
+def _largest(parts: list[Contribution], n: int) -> tuple[list[Contribution], list[Contribution]]:
     parts = sorted(parts, key=lambda part: -abs(part.difference))
-    return parts[:n] + ([_together(parts[n:])] if len(parts) > n else [])
+    return parts[:n], parts[n:]
+
+
+def _by_owner(atoms: list[Contribution]) -> list[Contribution]:
+    """Sums over the atoms of each owner; those of the owners that weigh least are one sum."""
+    owners = sorted({atom.owner for atom in atoms})
+    sums = [_together([atom for atom in atoms if atom.owner == c], c) for c in owners]
+    shown, rest = _largest(sums, N_OWNERS)
+    while rest and abs(_together(rest).difference) > abs(shown[0].difference):
+        shown.append(rest.pop(0))
+    return shown + ([_together(rest)] if rest else [])

@@ -14,8 +14,8 @@ from dbdl.estimators.explanation import Explanation
 from dbdl.plotting.explanation import MOST_BARS, ExplanationDisplay
 from dbdl.report.rendering import render
 
-#: Atoms and training rows that the page lists.
-N_ATOMS, N_ROWS = 12, 8
+#: Features, atoms and training rows that the page lists.
+N_FEATURES, N_ATOMS, N_ROWS = 24, 12, 8
 #: Width and height of a picture in inches: its words can be read on a phone.
 SIZE = (4.8, 3.6)
 
@@ -62,6 +62,7 @@ def write_explanation(
     ...     write_explanation(model.explain(X[0]), f"{folder}/why.html").name
     'why.html'
     """
+    shown, others = explanation.largest(N_FEATURES)
     sections = {"why": "Why", "features": "Features", "atoms": "Atoms"}
     if explanation.training_rows:
         sections["rows"] = "Training rows"
@@ -72,6 +73,8 @@ def write_explanation(
         sections=sections,
         data={},
         why=explanation,
+        shown=shown,
+        others=others,
         words=explanation.in_words(name_of_row),
         picture=_picture(explanation, image_shape, order),
         atoms=explanation.atoms[:N_ATOMS],

@@ -125,7 +125,7 @@ def write_report(
         selection=atoms.selection(found),
         sweeps=sections.sweeps(model),
         convergence=sections.convergence(model),
-        decisions=atoms.decisions(found, draw),
+        decisions=atoms.decisions(found, draw, None if image_shape else names),
         settings=sections.settings(model),
     )
     return write_atomically(path, page)
