@@ -323,3 +323,17 @@ def test_a_dictionary_is_learned_in_batches():
     assert np.median(times) < 2
     with pytest.raises(ValueError, match="features"):
         stream.partial_fit(X[:, 1:])
+
+
+@pytest.mark.parametrize("orders", [100, 300])
+@pytest.mark.parametrize("forgetting", [1e-9, 5e-324])
+def test_weights_hundreds_of_orders_apart_are_learned_even_if_batches_are_forgotten(
+    orders, forgetting
+):
+    X, Y = cones()
+    rng = np.random.default_rng(0)
+    model = make(forgetting=forgetting, n_chains=1, n_sweeps=2)
+    for rows in thirds():
+        weight = 10.0 ** rng.uniform(-orders, orders, len(rows))
+        model.partial_fit(X[rows], Y[rows], sample_weight=weight)
+    assert np.isfinite(model.decision_function(X)).all()
