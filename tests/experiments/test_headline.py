@@ -84,10 +84,10 @@ def test_a_chart_leaves_out_a_majority_class_far_below():
 
 
 def test_labels_of_coders_are_put_in_words():
-    assert coders_in_words(["L14", "L28"]) == "lasso with 14 or 28 non-zeros"
+    assert coders_in_words(["L14", "L28"]) == "lasso, 14 or 28 non-zeros"
     said = coders_in_words(["F28m", "O5", "P7"])
-    assert "forward selection (mean along its path) with 28 non-zeros" in said
-    assert "matching pursuit with 5 non-zeros" in said and "posterior mean with 7" in said
+    assert "averaged forward selection, 28 non-zeros" in said
+    assert "matching pursuit, 5 non-zeros" in said and "posterior mean, 7" in said
     assert coders_in_words([]) == "" and coders_in_words(["new"]) == "new"
 
 
@@ -95,10 +95,10 @@ def test_a_hindsight_without_values_is_left_out():
     record = {"column": "c", "method": "DBDL", "split": 0, "accuracy": 0.9, "coder": "L14"}
     table = Table("t", "t", "", {"c": Protocol(folds=5)}, (Entry("DBDL"),))
     [line] = summarise(table, [record])
-    assert line.settings == "lasso with 14 non-zeros"
+    assert line.settings == "lasso, 14 non-zeros"
     [line] = summarise(table, [{**record, "best_coder": "O3", "best_accuracy": 0.91}])
-    best = "matching pursuit with 3 non-zeros"
-    assert line.settings == f"lasso with 14 non-zeros (in hindsight {best}: 91.00 %)"
+    best = "matching pursuit, 3 non-zeros"
+    assert line.settings == f"lasso, 14 non-zeros (in hindsight {best}: 91.00 %)"
 
 
 def test_programs_get_shares_and_people_get_percent():

@@ -167,7 +167,7 @@ _LABEL = re.compile(r"([FOLP])(\d+)(m?)")
 
 
 def coders_in_words(labels: Sequence[str]) -> str:
-    """Say what labels of coders stand for: L14 and L28 are "lasso with 14 or 28 non-zeros"."""
+    """Say what labels of coders stand for: L14 and L28 are "lasso, 14 or 28 non-zeros"."""
     lengths: dict[str, list[int]] = defaultdict(list)
     others = []
     for label in labels:
@@ -175,8 +175,8 @@ def coders_in_words(labels: Sequence[str]) -> str:
             others.append(label)
             continue
         family, length, mean = match.groups()
-        lengths[_CODERS[family] + " (mean along its path)" * bool(mean)].append(int(length))
-    said = [f"{kind} with {_either(sorted(found))} non-zeros" for kind, found in lengths.items()]
+        lengths["averaged " * bool(mean) + _CODERS[family]].append(int(length))
+    said = [f"{kind}, {_either(sorted(found))} non-zeros" for kind, found in lengths.items()]
     return "; ".join(said + others)
 
 
