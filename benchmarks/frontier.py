@@ -100,7 +100,7 @@ def _mean(records: Sequence[Record], method: str, figure: str) -> float:
 
 def to_markdown(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     """A row a method, a column a size."""
-    rows = [["method", *(f"{size} a class" for size in sizes)], ["---"] * (1 + len(sizes))]
+    rows = [["method", *(f"{size} per class" for size in sizes)], ["---"] * (1 + len(sizes))]
     rows += [[line.method, *map(_percent, line.accuracy)] for line in lines]
     n_atoms = np.nanmedian([line.n_atoms for line in lines], axis=0)
     rows.append(["atoms in all (median)", *(f"{n:.0f}" for n in n_atoms)])
@@ -120,7 +120,9 @@ FAMILIES = (
     ("DBDL", "#b3411f", "-"),
     ("random rows", "#22282d", "--"),
     ("bagged rows", "#22282d", "-"),
+    ("LLC (", "#8a6fa8", "--"),
     ("LLC", "#8a6fa8", "-"),
+    ("DPL (", "#a08a3c", "-."),
     ("DPL", "#a08a3c", "-"),
     ("DLSI", "#a08a3c", "--"),
     ("LRSDL", "#5d9478", ":"),
