@@ -72,6 +72,21 @@ def test_equal_atoms_and_zero_rows_do_no_harm():
 
 def test_groups_of_rows_that_do_not_exist_are_refused(problem):
     X, atoms, _ = problem
-    for groups in ([[30]], [[-2]], [0, 1]):
+    for groups in ([[30]], [[-2]], [0, 1], [[0.5]]):
         with pytest.raises(ValueError, match="groups"):
             simultaneous_omp(X, atoms, groups, 2)
+
+
+def test_odd_input_is_refused_in_words(problem):
+    X, atoms, groups = problem
+    for changed, message in (
+        ({"X": X * 1e200}, "overflow or vanish"),
+        ({"X": X * np.nan}, "X"),
+        ({"atoms": atoms[:, :5]}, "features"),
+        ({"n_nonzero": 0}, "n_nonzero"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"gram": np.eye(3)}, "gram has shape"),
+    ):
+        arguments = {"X": X, "atoms": atoms, "groups": groups, "n_nonzero": 3, **changed}
+        with pytest.raises(ValueError, match=message):
+            simultaneous_omp(**arguments)

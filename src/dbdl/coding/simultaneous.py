@@ -19,7 +19,15 @@ from scipy.sparse import csr_matrix
 from dbdl._compile import CONTRACTED, kernel, read_only
 from dbdl._products import row_products
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
-from dbdl.coding._checks import as_matrices, check_finite, check_lengths
+from dbdl.coding._checks import (
+    as_matrices,
+    as_matrix,
+    check_finite,
+    check_gram,
+    check_lengths,
+    check_n_jobs,
+)
+from dbdl.coding._scales import unsafe_exponents
 from dbdl.coding.omp import DEPENDENCE, gram_matrix
 
 Array = NDArray[Any]
@@ -120,14 +128,29 @@ def simultaneous_omp(
     check_finite(rows, "X")
     check_finite(dictionary, "atoms")
     (longest,) = check_lengths([n_nonzero], min(dictionary.shape))
-    members = np.ascontiguousarray(groups, dtype=np.int64)
+    if unsafe_exponents(rows) is not None or unsafe_exponents(dictionary) is not None:
+        raise ValueError(
+            "X or atoms have values so large or so small that their squares overflow or vanish. "
+            "Expected rows of one scale. Scale X and atoms, for example to rows of norm one."
+        )
+    members = np.asarray(groups)
+    if members.dtype.kind not in "iu":
+        raise ValueError(
+            f"groups holds {members.dtype}. Expected whole numbers: the rows of each group."
+        )
+    members = np.ascontiguousarray(members, dtype=np.int64)
     if members.ndim != 2 or members.max(initial=-1) >= len(rows) or members.min(initial=-1) < -1:
         raise ValueError(
             f"groups has the shape {members.shape} and numbers {members.min(initial=0)} to "
             f"{members.max(initial=0)}. Expected rows of numbers from 0 to {len(rows) - 1}, or -1."
         )
-    inner = gram_matrix(dictionary) if gram is None else np.ascontiguousarray(gram, dtype=dtype)
-    return encode_groups(rows, dictionary, inner, members, longest, resolve_n_jobs(n_jobs))
+    n_threads = resolve_n_jobs(check_n_jobs(n_jobs))
+    if gram is None:
+        inner = gram_matrix(dictionary)
+    else:
+        inner = check_gram(as_matrix(gram, "gram"), len(dictionary))
+    inner = np.ascontiguousarray(inner, dtype=dtype)
+    return encode_groups(rows, dictionary, inner, members, longest, n_threads)
 
 
 def encode_groups(
