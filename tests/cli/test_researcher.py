@@ -117,6 +117,20 @@ def test_only_her_own_cells_are_run_again_when_her_code_changes(desk):
     assert changed.stderr.count("NearestMean, split") == 2 and "1-NN, split" not in changed.stderr
 
 
+def test_the_page_on_the_model_is_fitted_and_written_anew_only_if_something_changed(desk):
+    compare = ("compare", "wine.csv", "--label", "kind", "-m", "DBDL", "--folds", 2, "--quick")
+    first = run(desk, *compare, "-o", "out")
+    page = desk / "out" / "model.html"
+    before = page.read_bytes()
+    assert "wrote out/model.html" in first.stderr
+    again = run(desk, *compare, "-o", "out")
+    assert "out/model.html is up to date" in again.stderr and page.read_bytes() == before
+    lines = (desk / "wine.csv").read_text().splitlines()
+    (desk / "wine.csv").write_text("\n".join(lines[:-1]))
+    other = run(desk, *compare, "-o", "out")
+    assert "wrote out/model.html" in other.stderr and page.read_bytes() != before
+
+
 def test_her_table_runs_with_her_printed_accuracy_beside(desk):
     result = run(desk, "reproduce", "my.toml", "--plot", "a.svg", "--report", "a.html")
     assert "### Wines of my own" in result.stdout and "| 71.50 |" in result.stdout
