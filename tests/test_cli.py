@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -11,68 +10,19 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 
 import numpy as np
 import pytest
+from command import QUICK, assert_refused, dbdl, inside, succeed
 from layouts import write_classes
 from rich.console import Console
 from sklearn.datasets import load_digits, load_wine
 
-from dbdl.cli import main
 from dbdl.cli.terminal import print_panels
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.spec import Entry, Table
 from dbdl.experiments.summary import summarise
 from dbdl.persistence import load as load_model
-
-QUICK = ("--set", "n_chains=1", "--set", "n_sweeps=3")
-
-
-def dbdl(*arguments, cwd, **environment):
-    """Run the command; its exit code, standard output and standard error."""
-    return subprocess.run(
-        [sys.executable, "-m", "dbdl", *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-
-
-def inside(*arguments, cwd):
-    """Run the command in this process, which is quicker; as `dbdl`."""
-    output, errors = io.StringIO(), io.StringIO()
-    before, hook, sys.argv = sys.argv, sys.unraisablehook, ["dbdl", *map(str, arguments)]
-    try:
-        with (
-            contextlib.chdir(cwd),
-            contextlib.redirect_stdout(output),
-            contextlib.redirect_stderr(errors),
-            warnings.catch_warnings(),
-        ):
-            main()
-    except SystemExit as end:
-        code = end.code or 0
-    finally:
-        sys.argv, sys.unraisablehook = before, hook
-    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
-
-
-def succeed(*arguments, cwd):
-    """Run the command, which has to end well; what it printed for programs, and what it said."""
-    result = inside(*arguments, "--json", cwd=cwd)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout), result.stderr
-
-
-def assert_refused(result, *words):
-    """One line that says what was wrong, exit code 2, no stack trace."""
-    assert result.returncode == 2, result.stderr
-    assert "Traceback" not in result.stderr
-    for word in words:
-        assert word in result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +72,9 @@ def test_probabilities_are_written_as_a_table(folder):
     result = dbdl("predict", "model.skops", "test.csv", "-p", "-o", output, cwd=folder)
     assert result.returncode == 0 and "% right of 60 rows" in result.stderr
     rows = list(csv.reader(output.open()))
-    assert rows[0] == ["predicted", *(f"d{i}" for i in range(10))]
-    assert sum(map(float, rows[1][1:])) == pytest.approx(1, abs=1e-4)
+    assert rows[0] == ["row", "line", "truth", "predicted", *(f"p_d{i}" for i in range(10))]
+    assert [row[:2] for row in rows[1:3]] == [["1", "2"], ["2", "3"]]
+    assert sum(map(float, rows[1][4:])) == pytest.approx(1, abs=1e-4)
 
 
 def test_compare_prints_a_table_and_goes_on_from_its_cells(folder):
@@ -269,7 +220,8 @@ def test_data_that_cannot_be_used(folder):
     assert_refused(inside("compare", "one.csv", cwd=folder), "one has only one class, '0'")
     assert_refused(inside("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
-    assert_refused(inside("predict", "model.skops", "narrow.csv", cwd=folder), "no column 'pixel0'")
+    narrow = inside("predict", "model.skops", "narrow.csv", cwd=folder)
+    assert_refused(narrow, "no columns 'pixel0', 'pixel1'")
     (folder / "nameless.csv").write_text("1,2\n3,4\n")
     assert_refused(inside("predict", "model.skops", "nameless.csv", cwd=folder), "64")
     assert_refused(inside("fit", "train.csv", "-o", "m", "--label", "nope", cwd=folder), "nope")
@@ -504,7 +456,7 @@ def without_index(wine):
 def test_a_table_with_row_numbers_scores_as_one_without(wine, without_index, table):
     accuracies, said = compare_wine(wine, table)
     assert accuracies == without_index
-    assert "note:" in said and "left out" in said and "13 columns used: " in said
+    assert "13 numbers (" in said and " dropped: " in said
 
 
 @pytest.mark.parametrize("table", WINE)
@@ -513,7 +465,7 @@ def test_a_model_takes_tables_with_row_numbers_and_without(wine, fitted, table):
     model = ridge_of(wine, fitted)
     found, said = succeed("predict", model, table, cwd=wine)
     assert found["accuracy"] == succeed("predict", model, "bare.csv", cwd=wine)[0]["accuracy"]
-    assert "left out" not in said and "13 columns used: " in said
+    assert "dropped" not in said and "13 numbers (" in said
 
 
 @pytest.mark.parametrize("fitted", ["counted.csv", "nameless.csv"])
@@ -537,7 +489,7 @@ def test_a_number_or_a_label_that_only_content_can_tell_is_told_or_asked_for(win
 
     expected = succeed("predict", model, "nameless.csv", cwd=wine)[0]
     unlabelled = json.loads(predict([row[:-1] for row in rows]).stdout)
-    assert unlabelled == {"rows": 178, "predicted": expected["predicted"]}
+    assert "accuracy" not in unlabelled and unlabelled["predicted"] == expected["predicted"]
     assert json.loads(predict([row[1:] for row in rows]).stdout) == expected
     assert_refused(predict([rows[0][:-1]]), "one column more", "Add a header")
     model = ridge_of(wine, "bare.csv")
@@ -559,7 +511,7 @@ def test_different_whole_numbers_in_every_row_are_used_with_a_note(wine):
 
 def test_names_of_many_columns_are_shortened(folder):
     _, said = succeed("fit", "train.csv", "--method", "ridge", "-o", "ridge.skops", cwd=folder)
-    assert "64 columns used: pixel0, pixel1" in said and "pixel63" not in said
+    assert "64 numbers (pixel0, pixel1" in said and "pixel63" not in said
     assert "labels: digit" in said
 
 
@@ -622,7 +574,7 @@ def test_an_output_that_is_an_input_is_refused(beetles, name):
             ("fit", "first.csv", "--label", "kind", "-o", "m.pkl"),
             "end in .skops, as m.skops",
         ),
-        (("predict", "m.skops", "first.csv", "-o", "p.xlsx"), "end in .csv, as p.csv"),
+        (("predict", "m.skops", "first.csv", "-o", "p.xlsx"), "end in .csv, .parquet, .json, as"),
         (("report", "m.skops", "--data", "first.csv", "-o", "r.pdf"), "pages end in .html"),
         (("compare", "first.csv", "--label", "kind", "--report", "r.pdf"), "pages end in .html"),
         (("compare", "first.csv", "--label", "kind", "--plot", "r.html"), "pictures end in .png"),
@@ -659,4 +611,4 @@ def test_pictures_among_the_images_that_are_read_are_refused(tmp_path):
 def test_a_device_is_written_to_as_it_is(beetles):
     result = dbdl("predict", "m.skops", "first.csv", "-o", "/dev/stdout", cwd=beetles)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[:2] == ["predicted", "ant"]
+    assert result.stdout.splitlines()[:2] == ["row,line,truth,predicted", "1,2,ant,ant"]

@@ -124,6 +124,13 @@ def prepared(tmp_path, monkeypatch):
     table.to_csv("my_table.csv", index=False)
     for name in ("spectra.parquet", "new.parquet"):
         table.to_parquet(name, index=False)
+    patients = pandas.DataFrame({
+        "name": [f"P{i}" for i in range(90)], "dose": 3 * species + rng.random(90),
+        "colour": np.array(["red", "blue", None])[rng.integers(0, 3, 90)],
+        "visit": "2024-01-31", "outcome": np.array(["none", "mild", "severe"])[species],
+    })  # fmt: skip
+    for name in ("patients.csv", "new.csv", "test.csv"):
+        patients.to_csv(name, index=False)
     for i, name in enumerate(("cats", "dogs")):
         (tmp_path / "photos" / name).mkdir(parents=True)
         for j in range(2):

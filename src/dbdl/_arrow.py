@@ -37,8 +37,23 @@ def number_dtype(kind: Any) -> np.dtype[Any] | None:
 
 def numbers_of(column: Any) -> NDArray[Any]:
     """Return the numbers of a column; an empty cell is NaN."""
-    values = _decoded(column).to_numpy()
+    values = decoded(column).to_numpy()
     return values if values.dtype.kind in "fiub" else values.astype(np.float64)
+
+
+def texts_of(column: Any) -> NDArray[Any] | None:
+    """Return the texts of a column, NaN for an empty cell; None where it has no texts."""
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    if not any(is_kind(column.type) for is_kind in tests):
+        return None
+    texts = np.empty(len(column), dtype=object)
+    texts[:] = column.to_pylist()
+    gaps = np.asarray(column.is_null())
+    texts[~gaps] = as_texts(texts[~gaps]).astype(object)
+    texts[gaps] = np.nan
+    return texts
 
 
 def labels_of(column: Any, path: str | PathLike[str]) -> NDArray[Any]:
@@ -46,7 +61,7 @@ def labels_of(column: Any, path: str | PathLike[str]) -> NDArray[Any]:
     if column.null_count:
         row = int(np.argmax(np.asarray(column.is_null()))) + 1
         raise DataError(f"{path}: sample {row} has no label; fill it in or leave out the row")
-    values = _decoded(column).to_numpy()
+    values = decoded(column).to_numpy()
     return values if values.dtype.kind in "fiub" else as_texts(values)
 
 
@@ -63,7 +78,7 @@ def look_at_column(column: Any) -> Cells:
     return Cells.PLAIN
 
 
-def _decoded(column: Any) -> Any:
+def decoded(column: Any) -> Any:
     """Return a column with the values that its categories stand for."""
     from pyarrow import types
 

@@ -1,9 +1,10 @@
 """Columns of a table: which of them are features, and which only number or name its rows.
 
-pandas writes the names of rows as a column: into a ``.csv`` as a first one without a name, into a
-``.parquet`` as one that the file describes as an index. In a table that is sorted by class such a
-column gives the class away, so it is left out, and so is any column that counts the rows. One rule
-for tables that are read at once (`dbdl.datasets.load`) and in parts (`dbdl.open_rows`).
+A feature is a column of numbers or of categories. pandas writes the names of rows as a column: into
+a ``.csv`` as a first one without a name, into a ``.parquet`` as one that the file describes as an
+index. In a table that is sorted by class such a column gives the class away, so it is left out, and
+so is any column that counts the rows. One rule for tables that are read at once
+(`dbdl.datasets.load`) and in parts (`dbdl.open_rows`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ from dbdl._warnings import warn_caller
 FEWEST_ROWS = 5
 #: Names of columns that have none: as pandas writes them, and as it reads and writes them again.
 NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)*)?")
+#: Names of columns of ids, such as ``id``, ``patient_id``, ``caseId`` and ``UUID``.
+ID_NAME = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|key)|.*[a-z](ID|Id)")
+#: From so many rows on, texts of which hardly any comes twice are not categories.
+ENOUGH_ROWS = 20
 #: Name under which pandas stores an index without a name.
 STORED_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -39,20 +44,37 @@ class Cells(Enum):
     COUNT_ROWS = auto()  # consecutive whole numbers
     NUMBER_ROWS = auto()  # a different whole number in every row
     NAME_ROWS = auto()  # a different text in every row
+    EMPTY = auto()  # no values
+    ONE_TEXT = auto()  # the same text in every row
+    MANY_TEXTS = auto()  # hardly any text comes twice
 
 
-#: Such columns are not features.
-LEFT_OUT = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
+#: Such columns number or name the rows, and are not features.
+OF_ROWS = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
+#: Such columns are not learned from.
+LEFT_OUT = (*OF_ROWS, Cells.EMPTY, Cells.ONE_TEXT, Cells.MANY_TEXTS)
 #: Notes on columns that are left out, or that perhaps should be.
 UNNAMED_COLUMN = ("left out", "a first column without a name holds the names of rows")
 INDEX_COLUMN = ("left out", "stored as the index of the rows")
+ID_COLUMN = (
+    "left out",
+    "a different whole number in every row, and the name of an id",
+)
+DROPPED_COLUMN = ("left out", "as asked")
 NOTES = {
     Cells.COUNT_ROWS: ("left out", "consecutive whole numbers only number the rows"),
-    Cells.NAME_ROWS: ("left out", "a different text in every row, but features are numbers"),
+    Cells.NAME_ROWS: ("left out", "a different text in every row"),
+    Cells.EMPTY: ("left out", "no values"),
+    Cells.ONE_TEXT: ("left out", "the same text in every row"),
+    Cells.MANY_TEXTS: ("left out", "hardly any text comes twice"),
     Cells.NUMBER_ROWS: (
         "used", "a different whole number in every row; remove it if it only numbers the rows"
     ),
 }  # fmt: skip
+
+
+class LeftOutWarning(UserWarning):
+    """Columns of a table are not learned from."""
 
 
 def is_unnamed(name: str) -> bool:
@@ -77,7 +99,13 @@ def look_at_texts(texts: Sequence[str]) -> Cells:
     """Describe the texts of a column; none of them is a number."""
     if len(texts) < FEWEST_ROWS:
         return Cells.TOO_FEW
-    return Cells.NAME_ROWS if all(texts) and len(set(texts)) == len(texts) else Cells.PLAIN
+    n_different = len(set(texts))
+    if n_different == len(texts):
+        return Cells.NAME_ROWS
+    if n_different == 1:
+        return Cells.ONE_TEXT
+    many = len(texts) >= ENOUGH_ROWS and 2 * n_different > len(texts)
+    return Cells.MANY_TEXTS if many else Cells.PLAIN
 
 
 def as_texts(values: Iterable[Any]) -> NDArray[Any]:
@@ -99,18 +127,35 @@ class Columns:
     roles : str or None
         One letter for each column of the table, in its order: ``f`` for a feature, ``l`` for the
         label, ``o`` for one that was left out. Finds the columns of a table without names.
+    kinds : str or None
+        One letter for each feature: ``n`` for numbers, ``c`` for categories; None where all are
+        numbers.
+    ids : str or None
+        Name of the column that names the rows.
+    image_shape : tuple of int or None
+        Height and width, where rows are images.
     """
 
     features: tuple[str, ...] | None = None
     label: str | None = None
     roles: str | None = None
+    kinds: str | None = None
+    ids: str | None = None
+    image_shape: tuple[int, int] | None = None
 
 
 def columns_by_name(names: Sequence[str]) -> Columns:
     """Return columns to be found only by their names, as a user gives them."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"columns={names!r}: expected a list of names")
-    return Columns(tuple(names))
+    return Columns(checked_names("columns", names))
+
+
+def checked_names(argument: str, names: Any) -> tuple[str, ...]:
+    """Return names of columns; anything but a sequence of texts is refused."""
+    if not isinstance(names, str) and np.iterable(names):
+        found = tuple(names)
+        if all(isinstance(name, str) for name in found):
+            return found
+    raise TypeError(f"{argument}={names!r}: expected a list of names")
 
 
 @dataclass(frozen=True)
@@ -128,12 +173,12 @@ class Table:
 
     def __post_init__(self) -> None:
         counts = Counter(self.names[j] for j in self.data_columns)
-        for name, count in counts.most_common(1):
-            if count > 1:
-                raise DataError(
-                    f"{self.path}: {count} columns have the name {name!r}, so that none of them "
-                    "can be told from the others; give each column a name of its own"
-                )
+        several = [f"{n} columns have the name {name!r}" for name, n in counts.items() if n > 1]
+        if several:
+            raise DataError(
+                f"{self.path}: {some(several)}, so that none of them can be told from the others; "
+                "give each column a name of its own"
+            )
 
     @property
     def data_columns(self) -> list[int]:
@@ -144,9 +189,11 @@ class Table:
         return [j for j, is_stored in enumerate(stored) if j >= first and not is_stored]
 
     def number(self, name: str | None) -> int | None:
-        """Return the number of the column of a name; None where there is no such column."""
-        names = self.names if self.has_header else ()
-        return next((j for j, own in enumerate(names) if own == name), None)
+        """Return the number of the column of a name; None where there is no such column.
+
+        Columns of a table without a header go by their numbers, from 1.
+        """
+        return next((j for j, own in enumerate(self.names) if own == name), None)
 
     def roles(self, features: Collection[int], label: int | None) -> str:
         """Return the letters of `Columns.roles`; a stored index comes first, as in a ``.csv``."""
@@ -155,30 +202,59 @@ class Table:
         return "".join("l" if j == label else "f" if j in used else "o" for j in order)
 
 
-def choose_features(table: Table, label: int | None) -> list[int]:
-    """Return the numbers of the columns to learn from, other than that of the label.
+#: Names of columns by what was done with them, and why.
+Notes = dict[tuple[str, str], list[str]]
 
-    Warnings say which columns are left out, and why.
+
+def choose_features(
+    table: Table, label: int | None, dropped: Collection[int] = ()
+) -> tuple[list[int], Notes]:
+    """Return the numbers of the columns to learn from, and notes on others.
+
+    Not to learn from are the columns of the label and those ``dropped`` by the user; the notes are
+    on columns that are left out, or that perhaps should be.
     """
-    data = [j for j in table.data_columns if j != label]
+    data = [j for j in table.data_columns if j != label and j not in dropped]
     looks = {j: table.look(j) for j in data}
-    notes: dict[tuple[str, str], list[str]] = {}
+    notes: Notes = {}
+    features = []
     for j, name in enumerate(table.names):
-        stored = UNNAMED_COLUMN if is_unnamed(name) else INDEX_COLUMN
-        note = NOTES.get(looks[j]) if j in looks else stored
-        if note and j != label:
-            notes.setdefault(note, []).append(repr(name))
+        note = _note(name, looks.get(j), j in dropped)
+        if j != label and note is not None:
+            notes.setdefault(note, []).append(name)
+        if j in looks and (note is None or note[0] == "used"):
+            features.append(j)
+    return features, notes
+
+
+def _note(name: str, look: Cells | None, dropped: bool) -> tuple[str, str] | None:
+    """Say what is done with a column and why, unless it is plainly a feature."""
+    if dropped:
+        return DROPPED_COLUMN
+    if look is None:
+        return UNNAMED_COLUMN if is_unnamed(name) else INDEX_COLUMN
+    if look is Cells.NUMBER_ROWS and ID_NAME.fullmatch(name):
+        return ID_COLUMN
+    return NOTES.get(look)
+
+
+def warn_of(table: Table, notes: Notes) -> None:
+    """Warn of columns that are left out, or that perhaps should be; not of those asked for."""
     for (done, why), names in notes.items():
-        warn_caller(f"{table.path}: {done} column{'s' * (len(names) > 1)} {some(names)}: {why}")
-    features = [j for j in data if looks[j] not in LEFT_OUT]
-    if not features:
-        raise DataError(
-            f"{table.path} has no column of features: of its columns, {some(table.names)}, one is "
-            "the label, and the others only number or name the rows"
-            if len(table.names) > 1
-            else f"{table.path} has one column; expected features and a label, split by commas"
-        )
-    return features
+        if (done, why) != DROPPED_COLUMN:
+            columns = f"column{'s' * (len(names) > 1)} {some(list(map(repr, names)))}"
+            category = LeftOutWarning if done == "left out" else UserWarning
+            warn_caller(f"{table.path}: {done} {columns}: {why}", category)
+
+
+def refuse_no_features(table: Table) -> NoReturn:
+    """Say that no column is left to learn from."""
+    raise DataError(
+        f"{table.path} has no column of features: of its columns, {some(table.names)}, one is the "
+        "label, and the others hold nothing to learn from or only number or name the rows"
+        if len(table.names) > 1
+        else f"{table.path} has one column; expected features and a label, split by commas"
+    )
 
 
 def find_features(
@@ -205,9 +281,11 @@ def _by_name(table: Table, names: Sequence[str]) -> list[int]:
     place = {name: j for j, name in enumerate(table.names)}
     absent = [name for name in names if name not in place]
     if absent:
+        several = len(absent) > 1
         raise DataError(
-            f"{table.path} has no column {absent[0]!r}, which is one of the {len(names)} columns "
-            f"to use; it has {some(table.names)}"
+            f"{table.path} has no column{'s' * several} {some(list(map(repr, absent)))}, which "
+            f"{'are' if several else 'is one'} of the {len(names)} columns to use; it has "
+            f"{some(table.names)}"
         )
     return [place[name] for name in names]
 
@@ -215,7 +293,7 @@ def _by_name(table: Table, names: Sequence[str]) -> list[int]:
 def _by_place(table: Table, fitted: str, label: int | None) -> tuple[list[int], int | None]:
     """Find columns in a table that may have labels or not, and columns to leave out or not."""
     everything = [j for j in table.data_columns if j != label]
-    data = [j for j in everything if table.look(j) not in LEFT_OUT]
+    data = [j for j in everything if table.look(j) not in OF_ROWS]
     bare = fitted.replace("o", "")
     ways = _fitting([bare, bare.replace("l", "")], data, label)
     if not ways:

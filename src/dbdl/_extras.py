@@ -11,6 +11,7 @@ REQUIREMENTS = {
     "arviz_base": "arviz-base",
     "distributed": "'dask[array,dataframe,distributed]'",
     "h5py": "h5py",
+    "openpyxl": "openpyxl",
     "pyarrow": "pyarrow",
     "rasterio": "rasterio",
     "torch": "torch",

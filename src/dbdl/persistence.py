@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from dbdl._archives import ArchiveError, open_archive, write_archive
 from dbdl._columns import Columns as Columns
@@ -32,6 +33,9 @@ from dbdl.model.trust import RecordError
 ROOMS = "coding estimators features learn missing model rivals sampler views"
 #: Rooms whose estimators, dataclasses and named tuples may be in a file.
 TRUSTED_ROOMS = tuple(f"dbdl.{room}." for room in ROOMS.split())
+#: Types of NumPy that skops does not trust by itself. A dtype is read from an empty array, without
+#: pickle; scikit-learn's imputer keeps one.
+HARMLESS = frozenset({"numpy.dtype"})
 KIND = {"marker": "dbdl model", "format": 1}
 #: Packages whose versions a file records, besides dbdl and Python.
 RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
@@ -192,13 +196,25 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
     ...     read_columns(save(dbdl.DBDLClassifier(), f"{folder}/model.skops", columns)).features
     ('length', 'width')
     """
-    about = _read(path)[1]
     try:
-        found = about["columns"]
-        features = None if found["features"] is None else tuple(found["features"])
-        return Columns(features, found["label"], found.get("roles"))
+        return _columns(_read(path)[1]["columns"])
     except (KeyError, TypeError, AttributeError):
         return Columns()
+
+
+def _columns(found: dict[str, Any]) -> Columns:
+    """Return the columns that a file describes; what is not a description raises TypeError."""
+    features, shape = found["features"], found.get("image_shape")
+    label, roles, kinds, ids = map(found.get, ("label", "roles", "kinds", "ids"))
+    texts = (label, roles, kinds, ids, *(features or ()))
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise TypeError("a name is not a text")
+    if not set(kinds or "") <= set("nc"):
+        raise TypeError("a kind is not known")
+    if shape is not None and not (len(shape) == 2 and all(type(n) is int and n > 0 for n in shape)):
+        raise TypeError("images have no height and width")
+    names = None if features is None else tuple(features)
+    return Columns(names, label, roles, kinds, ids, None if shape is None else tuple(shape))
 
 
 def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -230,10 +246,12 @@ def untrusted_types(names: Iterable[str]) -> list[str]:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a dotted name is an estimator or a plain record defined in a trusted room.
+    """Whether a dotted name is harmless, or an estimator or plain record of a trusted room.
 
     The name alone would not do: modules of dbdl also import functions and classes of others.
     """
+    if name in HARMLESS:
+        return True
     module_name, _, class_name = name.rpartition(".")
     found = None
     if f"{module_name}.".startswith(TRUSTED_ROOMS):
@@ -246,6 +264,12 @@ def _is_ours(name: str) -> bool:
 
 
 def _without_callbacks(model: BaseEstimator) -> BaseEstimator:
+    if isinstance(model, Pipeline):
+        steps = [(name, _without_callbacks(step)) for name, step in model.steps]
+        if all(new is old for (_, new), (_, old) in zip(steps, model.steps, strict=True)):
+            return model
+        model = copy.copy(model)
+        model.steps = steps
     if not hasattr(model, "_skl_callbacks"):
         return model
     model = copy.copy(model)

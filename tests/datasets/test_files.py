@@ -82,8 +82,8 @@ def test_one_hot_labels_and_whole_floats_become_numbers(tmp_path):
         (lambda X: {"X": X, "y": X}, "one-hot"),
         (lambda X: {"X": X.ravel(), "y": NAMES}, r"shape \(18,\)"),
         (
-            lambda X: {"X": np.where(X[2, 1] == X, np.nan, X), "y": NAMES},
-            "sample 3, column 2 is nan",
+            lambda X: {"X": np.where(X[2, 1] == X, np.inf, X), "y": NAMES},
+            "row 3, column 2 is inf",
         ),
         (lambda X: {"X": np.array([{}, {}]), "y": [0, 1]}, "Python objects"),
         (lambda X: {"X_train": X, "X_test": X}, "no y_train"),
@@ -161,17 +161,16 @@ def test_csv_without_labels(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,kind\n1,2,x\n3,oops,y\n", r"line 3, column b: 'oops' is not a number"),
-        ("1,2,x\n3,oops,y\n", r"line 2, column 2: 'oops' is not a number"),
-        ("1,oops,x\n3,4,y\n", r"line 1, column 2: 'oops' is not a number"),
-        ("a,b,kind\n1,,x\n", r"line 2, column b: the cell is empty"),
-        ("a,b,kind\n1,2,\n", "sample 1 has no label"),
+        ("a,b,kind\n1,2,x\n3,oops,y\n", r"b: line 3: 'oops' is not a number"),
+        ("1,2,x\n3,oops,y\n", r"2: line 2: 'oops' is not a number"),
+        ("1,oops,x\n3,4,y\n", r"2: line 1: 'oops' is not a number"),
+        ("a,b,kind\n1,2,\n", "line 2 has no label"),
         ("a,b,kind\n1,2,x\n\n1,2\n", r"line 4: 2 cells, but the first line has 3"),
         ("a,b,kind\n", "no rows"),
         ("", "empty"),
         ("x\ny\n", "one column"),
         ("1,2,0.5\n3,4,0.7\n", "whole numbers or names"),
-        ("a,b,kind\n1,nan,x\n", r"sample 1, column 2 \('b'\) is nan"),
+        ("a,b,kind\n1,inf,x\n", r"row 1, column 2 \('b'\) is inf"),
     ],
 )
 def test_csv_that_cannot_be_used_says_where_and_why(tmp_path, text, message):
@@ -179,8 +178,8 @@ def test_csv_that_cannot_be_used_says_where_and_why(tmp_path, text, message):
         load(write(tmp_path / "bad.csv", text))
 
 
-def test_csv_in_another_encoding_is_refused(tmp_path):
-    (tmp_path / "bad.csv").write_bytes("a,b\n1,größe\n".encode("utf-16"))
+def test_csv_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "bad.csv").write_bytes(bytes(range(256)))
     with pytest.raises(DataError, match="UTF-8"):
         load(tmp_path / "bad.csv")
 
@@ -204,18 +203,17 @@ def test_parquet_as_pandas_writes_it(tmp_path):
     assert found.feature_names == ("a", "b", "c")
     moved = frame.reset_index(drop=True)[["kind", "a", "b"]]
     moved.to_parquet(tmp_path / "my.parquet")
-    with pytest.raises(DataError, match="row 1, column kind: 'cat' is not a number"):
+    with pytest.raises(DataError, match="whole numbers or names"):
         load(tmp_path / "my.parquet")
     np.testing.assert_array_equal(load(tmp_path / "my.parquet", label="kind").y, NAMES)
 
 
-def test_parquet_with_an_empty_cell_says_where(tmp_path):
+def test_an_empty_cell_of_parquet_is_a_missing_value(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"a": pandas.array([1, None], dtype="Int64"), "kind": ["x", "y"]})
     frame.to_parquet(tmp_path / "my.parquet")
-    with pytest.raises(DataError, match="row 2, column a: the cell is empty"):
-        load(tmp_path / "my.parquet")
+    np.testing.assert_array_equal(load(tmp_path / "my.parquet").X, [[1], [np.nan]])
 
 
 # ------------------------------------------------------------------------------------------- mat
@@ -273,7 +271,10 @@ def test_mat_with_labels_that_are_not_one_hot_is_refused(tmp_path):
         load(tmp_path / "my.mat")
 
 
-@pytest.mark.parametrize(("suffix", "module"), [(".mat", "h5py"), (".parquet", "pyarrow.parquet")])
+@pytest.mark.parametrize(
+    ("suffix", "module"),
+    [(".mat", "h5py"), (".parquet", "pyarrow.parquet"), (".xlsx", "openpyxl")],
+)
 def test_an_absent_extra_says_how_to_install_it(tmp_path, monkeypatch, suffix, module):
     path = tmp_path / f"my{suffix}"
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
@@ -564,17 +565,17 @@ def test_names_with_a_low_line_are_no_numbers(tmp_path):
     path = write(tmp_path / "my.csv", "a,b,kind\n1,2,1_2\n3,4,12\n")
     assert list(load(path).y) == ["1_2", "12"]
     with pytest.raises(DataError, match="'1_2' is not a number"):
-        load(write(tmp_path / "my.csv", "a,b,kind\n1_2,2,x\n3,4,y\n"))
+        load(write(tmp_path / "my.csv", "a,b,kind\n1_2,2,x\n3,4,y\n5,6,y\n"))
 
 
-def test_text_and_categories_of_text_in_parquet_are_no_numbers(tmp_path):
+def test_text_and_categories_of_text_in_parquet_are_categories(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     for column in (["1", "2", "1"], pandas.Categorical(["1", "2", "1"]), [b"1", b"2", b"1"]):
         frame = pandas.DataFrame({"a": column, "b": [0.5, 1.5, 2.5], "kind": ["x", "y", "x"]})
         frame.to_parquet(tmp_path / "my.parquet")
-        with pytest.raises(DataError, match=r"column a: b?'1' is not a number"):
-            load(tmp_path / "my.parquet")
+        found = load(tmp_path / "my.parquet")
+        assert found.column_kinds == "cn" and found.X[:, 0].tolist() == ["1", "2", "1"]
     frame["a"] = pandas.Categorical([4, 5, 4])
     frame.to_parquet(tmp_path / "my.parquet")
     np.testing.assert_array_equal(load(tmp_path / "my.parquet").X[:, 0], [4, 5, 4])

@@ -62,6 +62,16 @@ for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
 
 
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=listing.show_version, help="Version."),
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
     """Run the command; see `dbdl.cli.errors` for exit codes."""
     terminal.show_warnings_as_notes()

@@ -15,11 +15,15 @@ from dbdl.cli.options import (
     AsJson,
     Blocks,
     Data,
+    Drop,
     Estimators,
     Form,
     Format,
+    Id,
     Label,
+    MinRows,
     Only,
+    OnlyColumns,
     Page,
     PerClass,
     PerSplit,
@@ -67,6 +71,10 @@ def compare(
     truth: Truth = None,
     blocks: Blocks = None,
     per_class: PerClass = scenes.PER_CLASS,
+    drop: Drop = None,
+    columns: OnlyColumns = None,
+    ids: Id = None,
+    min_rows: MinRows = 1,
     only: Only = None,
     estimators: Estimators = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
@@ -93,8 +101,10 @@ def compare(
 
     Rows are taken as they are. Each dictionary method scales them to unit norm itself. The methods
     of scikit-learn choose between rows of unit norm and standardised features, which --quick gives
-    them; boosting takes rows as they are. --estimator adds a classifier of your own. Of a cube with
-    --truth, folds are whole blocks of the scene, since pixels side by side are alike.
+    them; boosting takes rows as they are. --estimator adds a classifier of your own. Categories,
+    and missing cells for methods that do not take them, are turned into numbers inside each fold,
+    from the rows to learn from alone. Of a cube with --truth, folds are whole blocks of the scene,
+    since pixels side by side are alike.
     """
     model_page = None
     if output is not None:
@@ -105,12 +115,14 @@ def compare(
     wanted = inputs.known_methods(only)
     entries = tuple(Entry(name) for name in dict.fromkeys([*wanted, *own]))
     column, protocol = f"{folds} folds", Protocol(folds=folds)
+    options: dict[str, Any] = {"drop": drop, "only": columns, "ids": ids, "min_rows": min_rows}
     if truth is not None:
+        inputs.refuse_options_of_tables(**options)
         rows = scenes.read_scene(data, truth, per_class, blocks or scenes.BLOCKS, seed)
         column, protocol = scenes.folds_of_blocks(rows, folds)
     else:
         scenes.refuse_options(blocks, per_class)
-        rows = inputs.read_data(data, label=label)
+        rows = inputs.read_data(data, label=label, **options)
     _check_folds(rows, folds)
     written = {PICTURES: [plot], PAGES: [page, model_page], RESULTS: [results]}
     with outputs.new_folder(output):
@@ -191,10 +203,10 @@ def _own_methods(addresses: Sequence[str] | None) -> list[str]:
 def _check_folds(rows: Dataset, folds: int) -> None:
     smallest = inputs.smallest_class(rows)
     if smallest < folds:
-        fewer = f"Use --folds {smallest}, or drop" if smallest > 1 else "Drop"
+        fewer = f"Use --folds {smallest}, or leave" if smallest > 1 else "Leave"
         raise UserError(
             f"the smallest class has {smallest} row{'s' * (smallest > 1)}, too few for {folds} "
-            f"folds. {fewer} classes that have so few rows."
+            f"folds. {fewer} out classes that have so few rows with --min-rows {folds}."
         )
 
 

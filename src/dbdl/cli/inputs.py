@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import ast
+import csv
 import sys
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
 
-from dbdl._columns import Columns, some
+from dbdl._columns import LeftOutWarning, some
 from dbdl.cli.errors import UserError
 from dbdl.cli.progress import SweepsBar
-from dbdl.cli.terminal import say
+from dbdl.cli.terminal import note, say
 from dbdl.datasets import Dataset, load
+from dbdl.datasets.cells import is_gap
+from dbdl.datasets.image_rows import FILE
+from dbdl.datasets.preparation import as_numbers
 from dbdl.experiments.measure import common_settings
 from dbdl.experiments.rows import labelled_rows
 from dbdl.maps import is_cube_file
 from dbdl.persistence import read_columns
 from dbdl.registry import methods
+
+#: Names of columns and categories that a message shows.
+MOST_NAMES = 8
+#: A class with fewer rows than these is mentioned: hardly any of them can be held out.
+FEW_ROWS = 5
 
 
 def known_methods(asked: Sequence[str] | None) -> list[str]:
@@ -62,24 +76,98 @@ def with_progress_bar(model: Any, *, quiet: bool) -> Any:
     return model.set_callbacks(SweepsBar())
 
 
-def read_data(data: str, **options: Any) -> Dataset:
-    """Load data, and say which columns of a table are used."""
+def names_in(given: Sequence[str] | None) -> list[str]:
+    """Return names of columns, given one by one or with commas; quotes protect a comma."""
+    return [name.strip() for text in given or () for name in next(csv.reader([text]), ())]
+
+
+def refuse_options_of_tables(**options: Any) -> None:
+    """Refuse options of tables and other rows for a scene, where they would do nothing."""
+    words = {"only": "columns", "ids": "id", "min_rows": "min-rows"}
+    given = [name for name, value in options.items() if value not in (None, 1) and value != []]
+    if given:
+        raise UserError(f"--{words.get(given[0], given[0])} has no use for the pixels of a scene")
+
+
+def read_data(
+    data: str,
+    *,
+    drop: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
+    min_rows: int = 1,
+    **options: Any,
+) -> Dataset:
+    """Load data, and say how the columns of a table are used.
+
+    ``drop`` and ``only`` are names of columns as they were given, and classes with fewer rows than
+    ``min_rows`` are left out.
+    """
     if is_cube_file(data):
         raise UserError(
             f"{data} is a cube of spectra: name the labels of its pixels with --truth (dbdl fit, "
             "dbdl compare), or classify its pixels with dbdl map"
         )
-    rows = load(data, **options)
-    if rows.column_roles is not None:
-        places = [str(j + 1) for j, role in enumerate(rows.column_roles) if role == "f"]
-        names = rows.feature_names or places
-        label = "" if rows.label_name is None else f"; labels: {rows.label_name}"
-        say(f"{len(names)} column{'s' * (len(names) > 1)} used: {some(names)}{label}")
-    return rows
+    if only:
+        options["columns"] = names_in(only)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutWarning)  # said below
+        rows = load(data, drop=names_in(drop), **options)
+    if rows.column_kinds is not None:
+        say(columns_in_words(rows))
+    return without_small_classes(rows, min_rows)
+
+
+def columns_in_words(rows: Dataset) -> str:
+    """Say what the columns of a table are: how many numbers and categories, and which dropped."""
+    kinds = rows.column_kinds or ""
+    places = [str(j + 1) for j, role in enumerate(rows.column_roles or "") if role == "f"]
+    names = rows.feature_names or places
+    said = []
+    for kind, word in (("n", "number"), ("c", "categor")):
+        chosen = [name for name, own in zip(names, kinds, strict=True) if own == kind]
+        if chosen:
+            ending = (
+                ("s" * (len(chosen) > 1)) if kind == "n" else ("ies" if len(chosen) > 1 else "y")
+            )
+            said.append(f"{len(chosen)} {word}{ending} ({some(chosen, MOST_NAMES)})")
+    if rows.left_out:
+        reasons = [f"{name or 'no name'} ({why})" for name, why in rows.left_out.items()]
+        said.append(f"{len(reasons)} dropped: {some(reasons, MOST_NAMES)}")
+    gaps = sum(int(is_gap(rows.X[:, j]).sum()) for j in range(rows.n_features))
+    others = [f"{gaps} missing cell{'s' * (gaps > 1)}"] if gaps else []
+    others += [f"labels: {rows.label_name}"] if rows.label_name else []
+    others += [f"ids: {rows.id_name}"] if rows.id_name else []
+    return "; ".join([", ".join(said), *others])
+
+
+def without_small_classes(rows: Dataset, least: int) -> Dataset:
+    """Leave out the rows of classes that have fewer rows than ``least``, and say so."""
+    if least <= 1 or rows.y is None:
+        return rows
+    classes, counts = np.unique(rows.y, return_counts=True)
+    small = classes[counts < least]
+    if not len(small):
+        return rows
+    kept = ~np.isin(rows.y, small)
+    say(
+        f"left out {len(small)} class{'es' * (len(small) > 1)} with fewer than {least} rows "
+        f"({(~kept).sum()} rows): {some(list(map(str, small)), MOST_NAMES)}"
+    )
+    if not kept.any():
+        raise UserError(
+            f"every class has fewer than {least} rows; give --min-rows a smaller number"
+        )
+    return rows.rows(kept)
 
 
 def read_data_for(
-    estimator: Any, model: Path, data: str, label: str | None, *, labelled: bool = False
+    estimator: Any,
+    model: Path,
+    data: str,
+    label: str | None,
+    *,
+    labelled: bool = False,
+    ids: str | None = None,
 ) -> Dataset:
     """Load rows, with or without labels, in the columns that the model in a file was fitted on.
 
@@ -89,21 +177,107 @@ def read_data_for(
     n_features = estimator.n_features_in_
     columns = read_columns(model)
     names = columns.features or tuple(getattr(estimator, "feature_names_in_", ())) or None
-    known = Columns(names, columns.label, columns.roles or "f" * n_features + "l")
-    rows = read_data(data, label=label, labelled=labelled or label is not None, columns=known)
+    kinds = columns.kinds or (None if isinstance(estimator, Pipeline) else "n" * n_features)
+    roles = columns.roles or "f" * n_features + "l"
+    known = replace(columns, features=names, roles=roles, kinds=kinds)
+    rows = read_data(
+        data,
+        label=label,
+        labelled=labelled or label is not None,
+        ids=ids,
+        columns=known,
+        image_shape=columns.image_shape,
+    )
     if rows.n_features != n_features:
         raise UserError(
             f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
         )
-    found_by_place = rows.column_roles is not None and rows.label_name is None
-    known_labels = set(map(str, rows.classes)) & set(map(str, estimator.classes_))
-    if rows.y is not None and found_by_place and not known_labels:
+    return _with_known_labels(rows, estimator, data, label)
+
+
+def _with_known_labels(rows: Dataset, estimator: Any, data: str, label: str | None) -> Dataset:
+    """Return rows whose labels are the model's; names of other folders are not labels."""
+    if rows.y is None or label is not None:
+        return rows
+    if set(map(str, rows.classes)) & set(map(str, estimator.classes_)):
+        return rows
+    if rows.column_roles is not None and rows.label_name is None:
         raise UserError(
             f"{data} has one column more than the model has features, but it does not hold the "
             f"model's classes: {str(rows.y[0])!r} is not one of them. Add a header that names the "
             "columns."
         )
+    if rows.id_name == FILE:
+        say(f"none of the folders in {data} is named after a class; the images have no labels")
+        return replace(rows, y=None)
     return rows
+
+
+def prepared(model: Any, rows: Dataset) -> tuple[Any, Dataset]:
+    """Return the classifier of a model file, and rows as the numbers that it takes."""
+    if not isinstance(model, Pipeline):
+        return model, rows
+    steps = model[:-1]
+    X = as_numbers(steps.transform(rows.X))
+    names = tuple(map(str, steps.get_feature_names_out(rows.feature_names)))
+    return model[-1], replace(rows, X=X, feature_names=names, column_kinds="n" * len(names))
+
+
+def note_unknown_categories(model: Any, rows: Dataset) -> None:
+    """Say which categories were not in the rows that a model learned from."""
+    if not isinstance(model, Pipeline) or not isinstance(model[0], ColumnTransformer):
+        return
+    encoder = model[0].named_transformers_.get("categories")
+    if not isinstance(encoder, OneHotEncoder):
+        return
+    places = next(columns for name, _, columns in model[0].transformers_ if name == "categories")
+    for j, known in zip(places, encoder.categories_, strict=True):
+        texts = rows.X[:, j]
+        new = sorted({text for text in texts if isinstance(text, str)} - set(known))
+        if new:
+            n_rows = sum(text in new for text in texts)
+            name = rows.feature_names[j] if rows.feature_names else j + 1
+            note(
+                f"column {name}: {some(list(map(repr, new)), MOST_NAMES)} "
+                f"{'was' if len(new) == 1 else 'were'} not in the rows that the model learned "
+                f"from; {'it counts' if len(new) == 1 else 'they count'} as no category "
+                f"({n_rows} row{'s' * (n_rows > 1)})"
+            )
+
+
+def check_complete(rows: Dataset, name: str) -> None:
+    """Refuse rows with missing values, for a method that does not take them."""
+    gaps = np.isnan(rows.X)
+    if not gaps.any():
+        return
+    i, j = np.argwhere(gaps)[0]
+    column = rows.feature_names[j] if rows.feature_names else j + 1
+    place = f"row {i + 1}" if rows.lines is None else f"line {rows.lines[i]}"
+    raise UserError(
+        f"{rows.name} has {gaps.sum()} missing values, the first in {place}, column {column}; the "
+        f"rows that this {name} learned from had none, and it cannot fill them. Fill them in, or "
+        "fit a model that takes missing values, such as DBDL"
+    )
+
+
+def note_odd_classes(rows: Dataset, label: str | None) -> None:
+    """Say that classes are very small, or that the labels do not look like labels."""
+    if rows.y is None:
+        return
+    counts = np.unique(rows.y, return_counts=True)[1]
+    small = [str(c) for c, n in zip(rows.classes, counts, strict=True) if n < FEW_ROWS]
+    if label is None and rows.label_name and 2 * len(counts) > rows.n_samples >= 2 * FEW_ROWS:
+        note(
+            f"the last column, {rows.label_name}, has {len(counts)} different values in "
+            f"{rows.n_samples} rows; if it does not hold the labels, name theirs with --label"
+        )
+    elif small:
+        one = len(small) == 1
+        note(
+            f"{len(small)} class{'' if one else 'es'} {'has' if one else 'have'} fewer than "
+            f"{FEW_ROWS} rows ({some(small, MOST_NAMES)}); {'it is' if one else 'they are'} "
+            f"learned from these; --min-rows {FEW_ROWS} leaves {'it' if one else 'them'} out"
+        )
 
 
 def smallest_class(rows: Dataset) -> int:

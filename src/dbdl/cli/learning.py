@@ -8,16 +8,37 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
 
-from dbdl._columns import Columns
-from dbdl.cli import inputs, outputs, scenes, terminal
+from dbdl.cli import answers, inputs, outputs, scenes, terminal
+from dbdl.cli.answers import Answers
 from dbdl.cli.errors import UserError, kept_in, user_mistakes
-from dbdl.cli.options import AsJson, Blocks, Data, Label, PerClass, Seed, Truth
+from dbdl.cli.options import (
+    AsJson,
+    Blocks,
+    Data,
+    Drop,
+    Id,
+    Label,
+    MinRows,
+    OnlyColumns,
+    PerClass,
+    Seed,
+    Truth,
+)
 from dbdl.cli.outputs import MODELS, PREDICTIONS
 from dbdl.cli.terminal import say
-from dbdl.experiments.measure import UNBALANCED, class_ratio
+from dbdl.datasets import Dataset
+from dbdl.datasets.preparation import (
+    COLUMNS,
+    MODEL,
+    as_numbers,
+    preparation_for,
+    remember_names,
+    takes_gaps,
+)
 from dbdl.learn.choice import ENSEMBLE_RESULTS
-from dbdl.learn.held_out import by_class
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
 
@@ -29,6 +50,10 @@ def fit(
     truth: Truth = None,
     blocks: Blocks = None,
     per_class: PerClass = scenes.PER_CLASS,
+    drop: Drop = None,
+    columns: OnlyColumns = None,
+    ids: Id = None,
+    min_rows: MinRows = 1,
     method: Annotated[str, typer.Option(help="Method (see: dbdl methods).")] = "DBDL",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter, as n_chains=3; repeatable.")
@@ -38,34 +63,58 @@ def fit(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder to keep the fit in, and to resume it from.")
     ] = None,
+    refusals: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=0.9,
+            help="Share of the rows to keep back, on which predict --refuse rests.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn from labelled rows and save the model.
+
+    Of a table, categories become columns of zeros and ones, and missing cells are left to the
+    method, or filled by the mean for methods that do not take them. All this is saved with the
+    model.
 
     Of a cube, --truth has the labels of pixels. With --blocks a fifth of the blocks of the scene is
     set aside to measure the accuracy, and when dbdl map --max-error should refuse.
     """
     outputs.check_outputs([data, truth], {MODELS: [output]})
+    options: dict[str, Any] = {"drop": drop, "only": columns, "ids": ids, "min_rows": min_rows}
     test = None
     if truth is not None:
+        inputs.refuse_options_of_tables(**options, refusals=refusals)
         rows, test = scenes.read_scene_parts(data, truth, per_class, blocks, seed)
     else:
         scenes.refuse_options(blocks, per_class)
-        rows = inputs.read_data(data, label=label)
+        rows = inputs.read_data(data, label=label, **options)
+        inputs.note_odd_classes(rows, label)
     model = inputs.make_model(method, settings or [], seed, jobs)
     if checkpoint is not None:
         if "checkpoint" not in model.get_params():
             raise UserError(f"{method} keeps no checkpoints; leave --checkpoint out")
         model.set_params(checkpoint=str(checkpoint))
+    if refusals is not None and not hasattr(model, "fit_refusals"):
+        raise UserError(f"{method} cannot refuse rows; leave --refusals out")
+    learned, kept_back = _split(rows, refusals, seed)
+    model = inputs.with_progress_bar(model, quiet=as_json)
     with user_mistakes(), kept_in(checkpoint):
-        inputs.with_progress_bar(model, quiet=as_json).fit(rows.X, rows.y)
+        whole = _learn(model, learned)
+        if kept_back is not None:
+            _, numbers = inputs.prepared(whole, kept_back)
+            model.fit_refusals(numbers.X, numbers.y)
     tested = {} if test is None else scenes.measure_on_blocks(model, test)
-    save_model(model, output, Columns(rows.feature_names, rows.label_name, rows.column_roles))
+    save_model(whole, output, rows.columns)
     found = {
         "model": str(output),
         "method": method,
-        "rows": rows.n_samples,
-        "features": rows.n_features,
+        "rows": learned.n_samples,
+        "rows_kept_back": None if kept_back is None else kept_back.n_samples,
+        "columns": rows.n_features if whole is not model else None,
+        "features": model.n_features_in_,
         "classes": len(rows.classes),
         "atoms": getattr(model, "n_atoms_", None),
     }
@@ -76,45 +125,127 @@ def fit(
     terminal.print_pairs(found | tested, as_json)
 
 
+def _learn(model: Any, rows: Dataset) -> Any:
+    """Fit a model; it stands at the end of a pipeline where columns have to be prepared for it."""
+    preparation = preparation_for(rows.X, rows.column_kinds, model)
+    if preparation is None:
+        model.fit(rows.X, rows.y)
+        if rows.column_kinds is not None:
+            remember_names(model, rows.feature_names)
+        return model
+    preparation.fit(rows.X)
+    remember_names(preparation, rows.feature_names)
+    model.fit(as_numbers(preparation.transform(rows.X)), rows.y)
+    return Pipeline([(COLUMNS, preparation), (MODEL, model)])
+
+
+def _split(rows: Dataset, share: float | None, seed: int) -> tuple[Dataset, Dataset | None]:
+    """Return rows to learn from, and rows of each class that are kept back, if any."""
+    if share is None:
+        return rows, None
+    try:
+        learned, kept_back = train_test_split(
+            np.arange(rows.n_samples), test_size=share, stratify=rows.y, random_state=seed
+        )
+    except ValueError as error:  # a class with one row, or fewer rows than classes
+        raise UserError(
+            f"--refusals {share} cannot keep back rows of each class ({error}); leave out small "
+            "classes with --min-rows, or give another share"
+        ) from error
+    return rows.rows(np.sort(learned)), rows.rows(np.sort(kept_back))
+
+
 def predict(
     model: Annotated[Path, typer.Argument(help="File that dbdl fit wrote.")],
     data: Data,
     label: Label = None,
+    ids: Id = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", "-p", help="Add a column of probabilities per class.")
     ] = False,
+    refuse: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Refuse rows, so that at most this share of the other answers is wrong, as 0.05; "
+            "for models of dbdl fit --refusals.",
+        ),
+    ] = None,
+    refuse_below: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Refuse rows whose class is less probable than this."),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File of the answers, .csv.")
+        Path | None,
+        typer.Option("--output", "-o", help="File of the answers: .csv, .parquet or .json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Classify rows; where their labels are known, say how many answers are right."""
+    """Classify rows; where their labels are known, say how many answers are right.
+
+    The answers begin with the id of each row, the file of each image, or the number of the row and
+    its line in the file. DATA may be one image, or a folder of images with or without classes.
+    """
     outputs.check_outputs([model, data], {PREDICTIONS: [output]})
-    estimator = load_model(model)
-    if probabilities and not hasattr(estimator, "predict_proba"):
-        raise UserError(f"{type(estimator).__name__} gives no probabilities; leave -p out")
-    rows = inputs.read_data_for(estimator, model, data, label)
-    classes, probability = [], np.empty((rows.n_samples, 0))
+    answers.check_parquet(output)
+    whole = load_model(model)
+    classifier = whole[-1] if isinstance(whole, Pipeline) else whole
+    _check_abilities(classifier, probabilities, refuse, refuse_below)
+    rows = inputs.read_data_for(whole, model, data, label, ids=ids)
+    inputs.note_unknown_categories(whole, rows)
     with user_mistakes():
-        predicted = np.asarray(estimator.predict(rows.X))
-        if probabilities:
-            classes, probability = estimator.classes_.tolist(), estimator.predict_proba(rows.X)
-    found: dict[str, Any] = {"rows": rows.n_samples}
-    if rows.y is not None:
-        true, answers = rows.y.astype(str), predicted.astype(str)
-        found["accuracy"] = float(np.mean(answers == true))
-        found |= by_class(true, answers)
+        classifier, numbers = inputs.prepared(whole, rows)
+        if not takes_gaps(classifier):
+            inputs.check_complete(numbers, type(classifier).__name__)
+        found = Answers(
+            rows,
+            np.asarray(classifier.predict(numbers.X)),
+            classifier.classes_.tolist() if probabilities else (),
+            classifier.predict_proba(numbers.X) if probabilities else None,
+            _refused(classifier, numbers, refuse, refuse_below),
+        )
     if as_json:
-        found["predicted"] = predicted.tolist()
-        if probabilities:
-            found |= {"classes": classes, "probabilities": probability.tolist()}
-        print(json.dumps(found))
-    elif "accuracy" in found:
-        means = ""
-        if class_ratio(true) >= UNBALANCED:
-            means = "; balanced accuracy {balanced_accuracy:.2%}, macro F1 {macro_f1:.2%}"
-        say(f"{100 * found['accuracy']:.2f} % right of {found['rows']} rows{means.format(**found)}")
+        print(json.dumps(_for_programs(found), default=str))
     if output is not None or not as_json:
-        lines = zip(predicted, probability, strict=True)
-        rounded = ([answer, *(f"{p:.6g}" for p in row)] for answer, row in lines)
-        terminal.write_csv(output, ["predicted", *map(str, classes)], rounded)
+        answers.write_answers(found, output)
+    if not as_json:
+        say(found.in_words() + ("" if output is None else f"; wrote {output}"))
+
+
+def _check_abilities(
+    classifier: Any, probabilities: bool, refuse: float | None, refuse_below: float | None
+) -> None:
+    name = type(classifier).__name__
+    if refuse is not None and refuse_below is not None:
+        raise UserError("--refuse and --refuse-below cannot both be given; leave one out")
+    asked = "-p" if probabilities else "--refuse-below"
+    if (probabilities or refuse_below is not None) and not hasattr(classifier, "predict_proba"):
+        raise UserError(f"{name} gives no probabilities; leave {asked} out")
+    if refuse is not None and getattr(classifier, "refusals_", None) is None:
+        raise UserError(
+            "--refuse needs a model that kept rows back to measure its errors on: fit it with dbdl "
+            "fit --refusals 0.2, or use --refuse-below, which promises nothing"
+        )
+
+
+def _refused(
+    classifier: Any, rows: Dataset, refuse: float | None, refuse_below: float | None
+) -> Any:
+    """Return which rows (n_samples,) are refused; None where nothing was asked."""
+    if refuse is not None:
+        return classifier.refuse(rows.X, max_error=refuse)
+    if refuse_below is not None:
+        return classifier.predict_proba(rows.X).max(axis=1) < refuse_below
+    return None
+
+
+def _for_programs(found: Answers) -> dict[str, Any]:
+    """Return figures and answers, each answer at the place of its row."""
+    table = found.columns()
+    shown = found.figures() | {"names": found.names, "predicted": table[answers.PREDICTED]}
+    if found.refused is not None:
+        shown["refused_rows"] = table[answers.REFUSED]
+    if found.probability is not None:
+        shown |= {"classes": found.classes, "probabilities": found.probability.tolist()}
+    return shown

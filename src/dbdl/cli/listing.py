@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import typer
+
+import dbdl
 from dbdl.cli import terminal
 from dbdl.cli.options import AsJson
 from dbdl.datasets import sources
@@ -44,3 +47,10 @@ def _grid_in_words(grid: Mapping[str, tuple[Any, ...]]) -> str:
         return ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values)
 
     return "; ".join(f"{name} {words(values)}" for name, values in grid.items())
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and end, if asked to."""
+    if asked:
+        print(f"dbdl {dbdl.__version__}")
+        raise typer.Exit

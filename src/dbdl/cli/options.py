@@ -9,10 +9,28 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    str, typer.Argument(help="A data set by name (see: dbdl data), a file, or a folder of images.")
+    str,
+    typer.Argument(
+        help="A data set by name (see: dbdl data), a file, a folder of images, or - for a table "
+        "from standard input."
+    ),
 ]
 Label = Annotated[
     str | None, typer.Option(help="Labels: by default the last column, or the array y.")
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(help="Columns to leave out: repeat, or use commas.")
+]
+OnlyColumns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", help="Columns to learn from, and no others: repeat, or use commas."),
+]
+Id = Annotated[
+    str | None, typer.Option("--id", help="Column that names the rows; not learned from.")
+]
+MinRows = Annotated[
+    int,
+    typer.Option("--min-rows", min=1, help="Leave out classes with fewer rows than this."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]

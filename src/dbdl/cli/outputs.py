@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
 
 MODELS = Kind("models", (".skops",))
-PREDICTIONS = Kind("tables of predictions", (".csv",))
+PREDICTIONS = Kind("tables of predictions", (".csv", ".parquet", ".json"))
 PAGES = Kind("pages", (".html", ".htm"))
 PICTURES = Kind("pictures", (".png", ".svg", ".pdf"))
 EXPLANATIONS = Kind("explanations", (*PICTURES.endings, ".csv", *PAGES.endings))

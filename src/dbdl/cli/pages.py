@@ -49,6 +49,8 @@ def report(
             raise UserError("a report of a model needs labelled rows: pass --data")
         model = load_model(source)
         rows = inputs.read_data_for(model, source, data, label, labelled=True)
+        inputs.note_unknown_categories(model, rows)
+        model, rows = inputs.prepared(model, rows)
         test = labelled_rows(rows, unit=False)
         write_report(model, rows, test, output, origin=origin_of(data))
 
@@ -140,7 +142,7 @@ def write_report(
     """Write a report on a model and test rows of a data set."""
     from dbdl.report import write_report as write
 
-    shape, names = rows.image_shape, rows.feature_names
+    shape, names = rows.image_shape, test.names
     with user_mistakes():
         write(model, test.X, test.y, page, image_shape=shape, feature_names=names, **more)
     say(f"wrote {page}")

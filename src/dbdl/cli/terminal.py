@@ -53,9 +53,11 @@ def complain(message: str) -> None:
 def show_warnings_as_notes() -> None:
     """Print each warning once, on one line without its place in the code.
 
-    FutureWarnings are hidden: they are for authors.
+    FutureWarnings are hidden: they are for authors. So is scikit-learn's warning of rows without
+    names: the commands find the columns of a table by name before they make rows of them.
     """
     warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
     _NOTED.clear()
     warnings.showwarning = lambda message, *_, **__: note(str(message))
 
@@ -72,7 +74,10 @@ def note(message: str) -> None:
 
 
 def print_pairs(found: dict[str, Any], as_json: bool) -> None:
-    """Print names and values; those that are None are left out on the screen."""
+    """Print names and values; those that are None are left out on the screen.
+
+    Accuracies are per cent on the screen, and shares for programs.
+    """
     if as_json:
         print(json.dumps(found))
         return

@@ -3,6 +3,7 @@
 from dbdl.datasets.catalogue import sources
 from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
 from dbdl.datasets.door import load
+from dbdl.datasets.preparation import pipeline_for
 from dbdl.datasets.source import Form, Source
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "Options",
     "Source",
     "load",
+    "pipeline_for",
     "sources",
 ]

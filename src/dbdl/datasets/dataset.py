@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Options:
     labelled: bool = True  # whether labels are needed
     image_shape: tuple[int, int] | None = None  # height and width of images
     columns: Columns | None = None  # columns of a table to use as features
+    drop: tuple[str, ...] = ()  # columns of a table to leave out
+    ids: str | None = None  # name of the column that names the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +60,11 @@ class Dataset:
     Attributes
     ----------
     X : ndarray of shape (n_samples, n_features), float32 or float64
-        Finite.
+        Finite, or NaN where a value is missing. Of a table with categories: objects, with floats
+        in columns of numbers and texts in those of categories, see `pipeline_for`.
     y : ndarray of shape (n_samples,), or None
-        Labels, whole numbers or strings; None where unlabelled data was asked for.
+        Labels, whole numbers or strings; None where unlabelled data was asked for. Where labels
+        were not needed and some are missing, these are None, among objects.
     name : str
     feature_kind : str
         ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``, ``"action bank"``, ``"spectra"``
@@ -76,6 +80,16 @@ class Dataset:
         Name of the column that the labels came from.
     column_roles : str, optional
         Of a table: which columns were used, see `dbdl.persistence.Columns`.
+    column_kinds : str, optional
+        Of a table: ``n`` for each feature of numbers, ``c`` for each of categories.
+    ids : ndarray of shape (n_samples,), optional
+        Names of the rows: from a column of a table, or the files of images.
+    id_name : str, optional
+        Name of the column of ids; ``"file"`` for images.
+    lines : ndarray of shape (n_samples,), int, optional
+        Of a table of text: the line in the file on which each row begins.
+    left_out : mapping of str to str
+        Of a table: columns that were left out, and why.
     classes : ndarray of shape (n_classes,)
         The labels that occur, sorted; empty without labels.
 
@@ -99,11 +113,24 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     label_name: str | None = None
     column_roles: str | None = None
+    column_kinds: str | None = None
+    ids: NDArray[Any] | None = None
+    id_name: str | None = None
+    lines: NDArray[np.int64] | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
     classes: NDArray[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = np.empty(0) if self.y is None else np.unique(self.y)
-        object.__setattr__(self, "classes", found)
+        known = np.empty(0) if self.y is None else self.y
+        known = known_labels(known) if known.dtype == object else known
+        object.__setattr__(self, "classes", np.unique(known))
+
+    @property
+    def is_labelled(self) -> NDArray[np.bool_]:
+        """Which rows (n_samples,) have a label."""
+        if self.y is None:
+            return np.zeros(len(self.X), dtype=bool)
+        return np.array([label is not None for label in self.y.tolist()], dtype=bool)
 
     @property
     def n_samples(self) -> int:
@@ -115,6 +142,36 @@ class Dataset:
         """Number of columns."""
         return int(self.X.shape[1])
 
+    @property
+    def columns(self) -> Columns:
+        """What a model file keeps, so that other tables are read like this one."""
+        roles, kinds = self.column_roles, self.column_kinds
+        return Columns(
+            self.feature_names, self.label_name, roles, kinds, self.id_name, self.image_shape
+        )
+
+    def rows(self, chosen: NDArray[Any]) -> Dataset:
+        """Return some of the rows, by a mask or by their numbers."""
+        per_row: dict[str, Any] = {name: getattr(self, name) for name in PER_ROW}
+        some: dict[str, Any] = {
+            name: None if values is None else values[chosen] for name, values in per_row.items()
+        }
+        return replace(self, **some)
+
+    def frame(self) -> Any:
+        """Return the features as a pandas DataFrame, with their names.
+
+        Returns
+        -------
+        frame : DataFrame of shape (n_samples, n_features)
+        """
+        import pandas as pd
+
+        kinds = self.column_kinds or "n" * self.n_features
+        frame = pd.DataFrame(self.X, columns=self.feature_names)
+        numbers = [name for name, kind in zip(frame.columns, kinds, strict=True) if kind == "n"]
+        return frame.astype(dict.fromkeys(numbers, float)) if "c" in kinds else frame
+
     def __repr__(self) -> str:
         return (
             f"Dataset({self.name!r}: {self.n_samples} rows of {self.n_features} "
@@ -122,10 +179,15 @@ class Dataset:
         )
 
 
+#: Fields of a data set that have an entry per row.
+PER_ROW = ("X", "y", "groups", "is_test", "ids", "lines")
+
+
 def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -> Dataset:
     """Check rows and labels and make a record of them; images (n, height, width) are unrolled."""
     rows = np.asarray(X)
-    if rows.dtype.kind not in "fiub":
+    has_texts = "c" in (details.get("column_kinds") or "")
+    if rows.dtype.kind not in "fiub" and not has_texts:
         raise DataError(
             f"{name}: the features are {rows.dtype}, expected numbers; convert or leave out what "
             "is not numeric"
@@ -139,20 +201,42 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
             f"{name}: the features have the shape {rows.shape}, expected one row per sample and "
             "at least one column"
         )
-    # float32 holds float32 and numbers of two bytes exactly
-    short = rows.dtype == np.float32 or rows.dtype.itemsize <= 2
-    rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
-    _check_finite(rows, name, details.get("feature_names"))
+    if has_texts:
+        is_number = np.array([kind == "n" for kind in details["column_kinds"]])
+        numbers = np.where(is_number, rows, 0.0).astype(np.float64)
+        _check_finite(numbers, name, details.get("feature_names"))
+    else:
+        # float32 holds float32 and numbers of two bytes exactly
+        short = rows.dtype == np.float32 or rows.dtype.itemsize <= 2
+        rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
+        _check_finite(rows, name, details.get("feature_names"))
     shape = details.get("image_shape")
     if shape is not None and shape[0] * shape[1] != rows.shape[1]:
         raise DataError(
             f"{name}: image_shape={shape} has {shape[0] * shape[1]} pixels, but rows have "
             f"{rows.shape[1]} features"
         )
-    labels = None if y is None else clean_labels(y, name)
+    labels = None if y is None else _labels_with_gaps(y, name)
     if labels is not None and len(labels) != len(rows):
         raise DataError(f"{name}: {len(rows)} rows of features, but {len(labels)} labels")
     return Dataset(rows, labels, name, **details)
+
+
+def _labels_with_gaps(y: ArrayLike, name: str) -> NDArray[Any]:
+    """Return labels of which some may be None."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or labels.dtype != object or None not in labels.tolist():
+        return clean_labels(labels, name)
+    gaps = np.array([label is None for label in labels.tolist()])
+    if not gaps.all():
+        labels = labels.copy()
+        labels[~gaps] = clean_labels(known_labels(labels), name).tolist()
+    return labels
+
+
+def known_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return those of labels that are not None, as an array of their own type."""
+    return np.array([label for label in labels.tolist() if label is not None])
 
 
 def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
@@ -194,12 +278,12 @@ def from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
 
 
 def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None) -> None:
-    bad = ~np.isfinite(rows)
+    bad = np.isinf(rows)
     if not bad.any():
         return
     i, j = np.argwhere(bad)[0]
     column = f"column {j + 1}" + (f" ({feature_names[j]!r})" if feature_names else "")
     raise DataError(
-        f"{name}: sample {i + 1}, {column} is {rows[i, j]}, and {bad.sum()} of {bad.size} values "
-        "are not finite; fill them in or leave out those rows"
+        f"{name}: row {i + 1}, {column} is {rows[i, j]}, and {bad.sum()} of {bad.size} values "
+        "are infinite; fill them in or leave out those rows"
     )

@@ -7,11 +7,14 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from dbdl._columns import Columns, columns_by_name
+from dbdl._columns import Columns, checked_names, columns_by_name
 from dbdl._files import checked_path
 from dbdl.datasets.catalogue import SCIKIT_LEARN, read_scikit_learn, sources
 from dbdl.datasets.dataset import DataError, DataNotFoundError, Dataset, Options
-from dbdl.datasets.formats import TABLES, read_file
+from dbdl.datasets.formats import TABLES, ending, read_file
+from dbdl.datasets.texts import STDIN
+
+TABLES_ARE = f"tables are {', '.join(TABLES)}"
 
 
 def load(
@@ -26,6 +29,8 @@ def load(
     cache: str | Path | None = None,
     n_jobs: int | None = None,
     columns: Sequence[str] | Columns | None = None,
+    drop: Sequence[str] = (),
+    ids: str | None = None,
 ) -> Dataset:
     """Load a data set.
 
@@ -33,8 +38,9 @@ def load(
     ----------
     name_or_path : str or path, default="digits"
         ``"digits"``, ``"wine"``, ``"iris"`` or ``"breast_cancer"``, which come with scikit-learn; a
-        name of `sources`; or a path: an ``.npz``, ``.csv``, ``.parquet`` or
-        ``.mat`` file, or a folder that holds one folder of images per class.
+        name of `sources`; or a path: an ``.npz``, ``.csv``, ``.csv.gz``, ``.xlsx``, ``.parquet``
+        or ``.mat`` file, or a folder that holds one folder of images per class; ``"-"`` reads a
+        table from standard input. One image, or a folder of images, may be read without labels.
     features : str, optional
         Kind of features: ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``; by default the
         paper's for a data set of `sources`, and pixels for a folder of images.
@@ -62,8 +68,12 @@ def load(
         Names of the columns of a table to use as features, in this order; or the columns that a
         model was fitted on, as `dbdl.persistence.read_columns` returns them, which may be found
         by their places as well. By default all columns but the label, a first column without a
-        name, a stored index, consecutive whole numbers, and a different text in every row; a
-        warning says which were left out.
+        name, a stored index, consecutive whole numbers, ids, and texts that are hardly ever the
+        same, or always; a warning says which were left out.
+    drop : sequence of str, default=()
+        Names of columns of a table to leave out.
+    ids : str, optional
+        Name of the column of a table that names the rows. It is not a feature.
 
     Returns
     -------
@@ -89,6 +99,7 @@ def load(
     for name, value, kind, expected in (
         ("features", features, str, "text"),
         ("label", label, str, "text"),
+        ("ids", ids, str, "text"),
         ("settings", settings, Mapping, "parameters by name, as {'n_words': 256},"),
     ):
         if value is not None and not isinstance(value, kind):
@@ -97,13 +108,18 @@ def load(
     if features is not None:  # a command line has dashes for blanks
         features = features.replace("-", " ").replace("_", " ").lower()
     shape, known = _checked_shape(image_shape), _checked_columns(columns, path)
-    options = Options(features, settings or {}, cache, n_jobs, label, labelled, shape, known)
+    dropped = checked_names("drop", drop)
+    if (dropped or ids is not None) and not _is_table(path):
+        raise DataError(f"{path} is not a table, so drop= and ids= have no use; {TABLES_ARE}")
+    options = Options(
+        features, settings or {}, cache, n_jobs, label, labelled, shape, known, dropped, ids
+    )
     if str(name_or_path) in SCIKIT_LEARN:
         return read_scikit_learn(str(name_or_path), options.features)
     source = sources().get(str(name_or_path))
     if source is not None:
         return source.load(None if folder is None else checked_path(folder), options)
-    if not path.exists():
+    if not path.exists() and str(path) != STDIN:
         names = ", ".join([*SCIKIT_LEARN, *sources()])
         raise DataNotFoundError(
             f"there is no file or folder {str(name_or_path)!r}, and no data set of that name; the "
@@ -128,8 +144,10 @@ def _checked_columns(columns: Sequence[str] | Columns | None, path: Path) -> Col
     if columns is None or isinstance(columns, Columns):
         return columns
     found = columns_by_name(columns)
-    if path.suffix.lower() not in TABLES:
-        raise DataError(
-            f"{path} is not a table, so columns= has no use; tables are {', '.join(TABLES)}"
-        )
+    if not _is_table(path):
+        raise DataError(f"{path} is not a table, so columns= has no use; {TABLES_ARE}")
     return found
+
+
+def _is_table(path: Path) -> bool:
+    return ending(path) in TABLES or str(path) == STDIN

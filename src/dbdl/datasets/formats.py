@@ -1,4 +1,4 @@
-"""Anybody's data: ``.npz``, ``.csv``, ``.parquet``, ``.mat``, or a folder of images by class."""
+"""Anybody's data: ``.npz``, tables, ``.mat``, an image, or a folder of images by class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from dbdl.datasets.dataset import (
     make_dataset,
 )
 from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
-from dbdl.datasets.tables import read_csv, read_parquet
+from dbdl.datasets.tables import read_csv, read_parquet, read_stdin, read_workbook
+from dbdl.datasets.texts import STDIN
 
 # Names that features and labels go under, the plainest first; compared in lower case.
 FEATURE_NAMES = ("x", "features", "feature", "feats", "fea", "data")
@@ -48,14 +49,19 @@ LCKSVD_NAMES = (
 
 
 def read_file(path: Path, options: Options) -> Dataset:
-    """Read a file by its ending, or a folder of images."""
+    """Read a file by its ending, a folder of images, or a table from standard input."""
+    if str(path) == STDIN:
+        return read_stdin(path, options)
     if path.is_dir():
         return read_folder(path, options)
-    reader = READERS.get(path.suffix.lower())
+    if is_image(path) and path.is_file():
+        return read_image(path, options)
+    reader = READERS.get(ending(path))
     if reader is None:
+        hint = "; save it as .xlsx or .csv" if path.suffix.lower() in OLD_WORKBOOKS else ""
         raise DataError(
-            f"{path}: cannot read {path.suffix or 'a file without ending'}; there are readers for "
-            f"{', '.join(READERS)}, and for a folder of images by class"
+            f"{path}: cannot read {path.suffix or 'a file without ending'}{hint}; there are "
+            f"readers for {', '.join(READERS)}, and for images and a folder of images by class"
         )
     if not path.is_file():
         raise DataNotFoundError(f"there is no file {path}")
@@ -65,6 +71,12 @@ def read_file(path: Path, options: Options) -> Dataset:
             "no use; settings are for folders of images"
         )
     return reader(path, options)
+
+
+def ending(path: Path) -> str:
+    """Return the ending by which a file is read, in lower case, as .csv or .csv.gz."""
+    suffix = path.suffix.lower()
+    return "".join(path.suffixes[-2:]).lower() if suffix == ".gz" else suffix
 
 
 def pixels_by_columns(height: int, width: int) -> Callable[[Path, Options], Dataset]:
@@ -105,6 +117,17 @@ def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = i
     if empty := sorted(inner - set(labels)):
         warn_caller(f"{folder}: no images in {some(empty)}, which is not a class then")
     return dataset_of_images(paths, labels, folder, options)
+
+
+def read_image(path: Path, options: Options) -> Dataset:
+    """Read one image, which has no label."""
+    if options.labelled:
+        raise DataError(
+            f"{path} is one image; to learn, put the images of each class in a folder named after "
+            "the class, and give the folder that holds these"
+        )
+    options = replace(options, features=options.features or "pixels")
+    return dataset_of_images([path], None, path.parent, options)
 
 
 def read_npz(path: Path, options: Options) -> Dataset:
@@ -266,5 +289,11 @@ def _first(names: Iterable[str], by_name: Mapping[str, NDArray[Any]]) -> NDArray
     return next((by_name[name] for name in names if name in by_name), None)
 
 
-TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
+TABLES = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"), read_csv),
+    ".xlsx": read_workbook,
+    ".parquet": read_parquet,
+}
 READERS = {".npz": read_npz, **TABLES, ".mat": read_mat_file}
+#: Workbooks that are not read.
+OLD_WORKBOOKS = (".xls", ".ods", ".xlsm", ".numbers")

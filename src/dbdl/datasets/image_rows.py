@@ -30,6 +30,9 @@ BATCH = 256
 # Images of any size become squares of this side, unless all have one size with no more pixels.
 SIDE = 32
 
+#: What the names of rows of images are called.
+FILE = "file"
+
 #: Names that count in the key of the cache, and paths.
 Files = list[tuple[str, Path]]
 
@@ -75,7 +78,9 @@ def dataset_of_images(
         raise
     except ValueError as error:  # an image or a parameter that an extractor refuses
         raise DataError(f"{name}: {error}") from error
-    return make_dataset(X, y, name, feature_kind=features, image_shape=shape)
+    ids = np.array([name for name, _ in files])
+    details = {"feature_kind": features, "image_shape": shape, "ids": ids, "id_name": FILE}
+    return make_dataset(X, y, name, **details)
 
 
 def _pixels(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:

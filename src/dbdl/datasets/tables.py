@@ -1,64 +1,111 @@
-"""Tables: ``.csv`` and ``.parquet``, one row per sample, one column with the labels."""
+"""Tables: ``.csv``, ``.xlsx`` and ``.parquet``, one row per sample, one column with the labels.
+
+A column is typed by its cells: numbers or categories, which can be learned from; dates and mixtures
+are refused, all of them in one message. Missing cells are NaN.
+"""
 
 from __future__ import annotations
 
-import csv
-import itertools
-from collections import Counter
-from dataclasses import dataclass
+import io
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._arrow import index_names, labels_of, look_at_column, number_dtype, numbers_of
+from dbdl._arrow import decoded, index_names, labels_of, number_dtype, numbers_of, texts_of
 from dbdl._columns import (
     Cells,
     Columns,
+    Notes,
     Table,
     choose_features,
     find_features,
-    is_unnamed,
-    look_at_numbers,
-    look_at_texts,
+    refuse_no_features,
     some,
+    warn_of,
 )
 from dbdl._extras import how_to_install
 from dbdl._files import reading
-from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
+from dbdl._warnings import warn_caller
+from dbdl.datasets.cells import (
+    ADVICE,
+    NO_LABEL,
+    Column,
+    Kind,
+    is_number,
+    kind_of_texts,
+    number,
+    read_column,
+    read_column_as,
+    usual_decimal,
+)
+from dbdl.datasets.dataset import DataError, Dataset, Options, known_labels, make_dataset
+from dbdl.datasets.texts import (
+    Line,
+    content_of,
+    ending_of_content,
+    lines_of_text,
+    lines_of_workbook,
+    split_header,
+)
 
-DELIMITERS = ",;\t"
-# Rows of a column that are looked at first: they describe nearly all columns.
-HEAD = 1000
+# Problems of columns, and rows without labels, that a message shows.
+MOST_SHOWN = 12
 
 
 def read_csv(path: Path, options: Options) -> Dataset:
     """Read a table of text; the delimiter is a comma, a semicolon or a tab.
 
     The first line is a header where none of its cells but the last is a number, where it counts
-    0, 1, 2, ... as pandas does, where a label is asked for by name, where its last cell is the
-    only one of that column that is not a number, or where its cells ascend (wavelengths) and the
-    last is a word that does not come again, unlike the labels below it. Columns that number or
-    name the rows are left out, see `dbdl._columns`.
+    0, 1, 2, ... as pandas does, where a column is asked for by name, where its last cell is the
+    only one of that column that is not a number, where its cells ascend (wavelengths) and the last
+    is a word that does not come again, unlike the labels below it, or where most of its cells are
+    words and one of them stands above numbers. Columns that number or name the rows are left out,
+    see `dbdl._columns`.
     """
-    rows = _cells(path)
-    names = _header([cells for _, cells in rows], options)
-    body = rows if names is None else rows[1:]
-    if not body:
-        raise DataError(f"{path} has a header, but no rows")
-    n_columns = len(rows[0][1])
-    for line, cells in body:
-        if len(cells) != n_columns:
-            raise DataError(
-                f"{path}, line {line}: {len(cells)} cells, but the first line has {n_columns}"
-            )
-    shown = names or [str(j + 1) for j in range(n_columns)]
-    return _dataset(_TextTable(path, shown, has_header=names is not None, body=body), options)
+    return _dataset_of_lines(path, *lines_of_text(path, content_of(path)), options)
+
+
+def read_workbook(path: Path, options: Options) -> Dataset:
+    """Read the first sheet of a workbook, like a ``.csv``."""
+    return _dataset_of_lines(path, *lines_of_workbook(path, content_of(path)), options)
 
 
 def read_parquet(path: Path, options: Options) -> Dataset:
     """Read a table of columns; those that number or name the rows are left out as in a ``.csv``."""
+    return _dataset_of_parquet(path, path, options)
+
+
+def read_stdin(path: Path, options: Options) -> Dataset:
+    """Read a table from standard input; its content says which kind of table it is."""
+    content = content_of(path)
+    shown = Path("standard input")
+    ending = ending_of_content(content)
+    if ending == ".parquet":
+        return _dataset_of_parquet(shown, io.BytesIO(content), options)
+    read = lines_of_workbook if ending == ".xlsx" else lines_of_text
+    return _dataset_of_lines(shown, *read(shown, content), options)
+
+
+def _dataset_of_lines(path: Path, lines: list[Line], separator: str, options: Options) -> Dataset:
+    columns = options.columns or Columns()
+    asked = {options.label, options.ids, *options.drop, columns.label}
+
+    def are_known(cells: Collection[str]) -> bool:
+        features = columns.features is not None and set(columns.features) <= set(cells)
+        return features or bool(asked & set(cells))
+
+    names, body = split_header(path, lines, are_known)
+    shown = names or [str(j + 1) for j in range(len(body[0][1]))]
+    details: dict[str, Any] = {"has_header": names is not None, "separator": separator}
+    return _dataset(_TextTable(path, shown, body=body, **details), options)
+
+
+def _dataset_of_parquet(path: Path, file: Any, options: Options) -> Dataset:
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:
@@ -68,182 +115,296 @@ def read_parquet(path: Path, options: Options) -> Dataset:
         ) from error
     with reading(path, "parquet file"):
         # as one file: a folder named year=2020 above it is not a column
-        found = parquet.ParquetFile(path).read()
+        found = parquet.ParquetFile(file).read()
         index = index_names(found.schema)
     if found.num_rows == 0 or found.num_columns == 0:
         raise DataError(f"{path} holds an empty table")
     return _dataset(_ArrowTable(path, found.column_names, index, table=found), options)
 
 
-def _dataset(table: _TextTable | _ArrowTable, options: Options) -> Dataset:
+# -------------------------------------------------------------------------------- choosing columns
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Numbers of the columns to read, and notes on the others."""
+
+    features: list[int]
+    label: int | None
+    ids: int | None
+    notes: Notes = field(default_factory=dict)
+
+
+def _dataset(table: _AnyTable, options: Options) -> Dataset:
     """Choose columns of a table and read them."""
-    features, label = _choose(table, options)
+    chosen = _choose(table, options)
+    columns = _read(table, chosen.features, options.columns)
+    has_texts = any(column.kind is Kind.CATEGORIES for column in columns)
     names = table.names if table.has_header else None
-    return make_dataset(
-        np.column_stack([table.numbers(j) for j in features]),
-        None if label is None else table.labels(label),
-        table.path.stem,
+    found = make_dataset(
+        _stack([column.values for column in columns], has_texts),
+        None if chosen.label is None else table.labels(chosen.label),
+        Path(table.path.name.removesuffix(".gz")).stem,
         feature_kind="pixels" if options.image_shape else "features",
         image_shape=options.image_shape,
-        feature_names=None if names is None else tuple(names[j] for j in features),
-        label_name=None if names is None or label is None else names[label],
-        column_roles=table.roles(features, label),
+        feature_names=None if names is None else tuple(names[j] for j in chosen.features),
+        label_name=None if names is None or chosen.label is None else names[chosen.label],
+        column_roles=table.roles(chosen.features, chosen.label),
+        column_kinds="".join(column.kind.value for column in columns),
+        ids=None if chosen.ids is None else table.ids(chosen.ids),
+        id_name=None if chosen.ids is None else table.names[chosen.ids],
+        lines=table.lines,
+        left_out={
+            name: why
+            for (done, why), group in chosen.notes.items()
+            for name in group
+            if done == "left out"
+        },
     )
+    warn_of(table, chosen.notes)
+    return _labelled(found, table) if options.labelled else found
 
 
-def _choose(table: Table, options: Options) -> tuple[list[int], int | None]:
-    """Return the numbers of the columns of the features and of the labels."""
-    if options.columns is None:
-        label = _label_number(table, options)
-        return choose_features(table, label), label
-    asked = None if options.label is None else _label_number(table, options)
-    features, label = find_features(table, options.columns, asked, labelled=options.labelled)
+def _labelled(found: Dataset, table: _AnyTable) -> Dataset:
+    """Return the rows that have labels; the others are left out with a warning."""
+    known = found.is_labelled
+    if known.all() or found.y is None:
+        return found
+    missing = np.flatnonzero(~known)
+    places = some([table.place(int(row)) for row in missing], MOST_SHOWN)
+    if len(missing) == len(known):
+        raise DataError(f"{table.path}: {places} has no label; fill in the column of the labels")
+    warn_caller(
+        f"{table.path}: no label in {len(missing)} of {len(known)} rows, which are left out "
+        f"({places})"
+    )
+    return replace(found.rows(known), y=known_labels(found.y))
+
+
+def _choose(table: _AnyTable, options: Options) -> _Choice:
+    """Choose the columns of the features, the labels and the ids."""
+    dropped = _numbers(table, options.drop)
+    ids = None if options.ids is None else _numbers(table, [options.ids])[0]
+    known = options.columns
+    if known is not None and ids is None:
+        ids = None if known.ids is None else table.number(known.ids)
+    aside = {*dropped} if ids is None else {*dropped, ids}
+    if known is None:
+        label = _label_number(table, options, aside)
+        features, notes = choose_features(table, label, aside)
+        if not features:
+            warn_of(table, notes)
+            refuse_no_features(table)
+        if ids is not None and ids not in dropped:
+            notes = {why: [n for n in g if n != table.names[ids]] for why, g in notes.items()}
+        return _Choice(features, label, ids, {why: group for why, group in notes.items() if group})
+    asked = None if options.label is None else _label_number(table, options, aside)
+    features, label = find_features(table, known, asked, labelled=options.labelled)
     if label is None and options.labelled:
         raise DataError(f"{table.path} has no column of labels; name it with label=")
-    return features, label
+    return _Choice(features, label, ids)
 
 
-def _cells(path: Path) -> list[tuple[int, list[str]]]:
-    """Cells of each line that is not empty, with the line's number."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            delimiter = max(DELIMITERS, key=first.count)
-            file.seek(0)
-            reader = csv.reader(file, delimiter=delimiter)
-            rows = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a text in UTF-8; save it as such") from error
-    except csv.Error as error:
-        raise DataError(f"{path} is not a table of text ({error})") from error
-    if not rows:
-        raise DataError(f"{path} is empty; expected one row per sample")
-    return rows
+def _numbers(table: Table, names: Sequence[str]) -> list[int]:
+    """Return the numbers of columns by name; those that are not there are all named."""
+    found = [table.number(name) for name in names]
+    absent = [repr(name) for name, j in zip(names, found, strict=True) if j is None]
+    if absent:
+        raise DataError(
+            f"{table.path} has no column{'s' * (len(absent) > 1)} {some(absent)}: "
+            f"{_known_columns(table)}"
+        )
+    return [j for j in found if j is not None]
 
 
-def _header(rows: list[list[str]], options: Options) -> list[str] | None:
-    names = [cell.strip() for cell in rows[0]]
-    inner = names[:-1] or names
-    words = not any(_is_number(name) for name in inner)
-    named = list(itertools.dropwhile(is_unnamed, inner))
-    counts = len(named) > 1 and named == [str(j) for j in range(len(named))]
-    lasts = [cells[-1] for cells in rows]
-    only_word = not _is_number(lasts[0]) and len(lasts) > 1 and all(map(_is_number, lasts[1:]))
-    named_last = _is_ascending(named) and lasts.count(lasts[0]) == 1 and _recur(lasts[1:])
-    found = words or counts or only_word or named_last or _are_known(names, options)
-    return names if found else None
+def _known_columns(table: Table) -> str:
+    if table.has_header:
+        return f"its columns are {some(table.names)}"
+    return f"it has no header, and its columns go by their numbers, 1 to {len(table.names)}"
 
 
-def _are_known(names: list[str], options: Options) -> bool:
-    """Whether names are those of the label that is asked for, or of a model's columns."""
-    columns = options.columns or Columns()
-    features = columns.features is not None and set(columns.features) <= set(names)
-    return features or bool({options.label, columns.label} & set(names))
-
-
-def _is_ascending(cells: list[str]) -> bool:
-    """Whether cells are numbers in ascending order, as wavelengths are that name columns."""
-    if len(cells) < 2 or not all(map(_is_number, cells)):
-        return False
-    values = [float(cell) for cell in cells]
-    return all(a < b for a, b in itertools.pairwise(values))
-
-
-def _recur(labels: list[str]) -> bool:
-    """Whether every label occurs more than once, and all are words."""
-    counts = Counter(labels)
-    return bool(counts) and min(counts.values()) > 1 and not any(map(_is_number, counts))
-
-
-def _label_number(table: Table, options: Options) -> int | None:
+def _label_number(table: Table, options: Options, aside: Collection[int]) -> int | None:
     """Number of the label's column: by name, else the last; None where there need be none."""
     if options.label is None:
-        return table.data_columns[-1] if options.labelled and table.data_columns else None
-    number = table.number(options.label)
-    if number is not None or not options.labelled:
-        return number
-    known = f"its columns are {some(table.names)}" if table.has_header else "it has no header"
-    raise DataError(f"{table.path} has no column {options.label!r}: {known}")
+        data = [j for j in table.data_columns if j not in aside]
+        return data[-1] if options.labelled and data else None
+    if options.labelled:
+        return _numbers(table, [options.label])[0]
+    return table.number(options.label)
+
+
+def _read(table: _AnyTable, features: list[int], known: Columns | None) -> list[Column]:
+    """Read the columns of the features; the problems of all of them are said at once."""
+    kinds = None if known is None else known.kinds
+    columns = [
+        table.column(j) if kinds is None else table.column_as(j, Kind(kinds[place]))
+        for place, j in enumerate(features)
+    ]
+    pairs = list(zip(features, columns, strict=True))
+    problems = {j: column for j, column in pairs if column.kind in ADVICE}
+    if problems:
+        raise DataError(_in_words(table, problems, can_drop=kinds is None))
+    if unsure := [table.names[j] for j, column in pairs if column.unsure]:
+        first = next(column for _, column in pairs if column.unsure)
+        shown = table.example(features[columns.index(first)])
+        warn_caller(
+            f"{table.path}: in column{'s' * (len(unsure) > 1)} {some(unsure)}, {shown!r} was read "
+            f"as {number(shown, first.unsure):.16g}"
+        )
+    return columns
+
+
+def _in_words(table: _AnyTable, problems: dict[int, Column], *, can_drop: bool) -> str:
+    names = [table.names[j] for j in problems]
+    said = [f"  {table.names[j]}: {_problem(table, j, column)}" for j, column in problems.items()]
+    if len(said) > MOST_SHOWN:
+        said = [*said[:MOST_SHOWN], f"  ... and {len(said) - MOST_SHOWN} more"]
+    several = len(names) > 1
+    head = f"{table.path}: {len(names)} column{'s' * several} cannot be used:\n"
+    tail = "Mend the cells: the model was fitted on numbers in these columns."
+    if can_drop:
+        them = "them" if several else "it"
+        tail = (
+            f"Mend {them}, or leave {them} out: --drop {','.join(names)} (in Python, drop={names})"
+        )
+    return head + "\n".join(said) + "\n" + tail
+
+
+def _problem(table: _AnyTable, j: int, column: Column) -> str:
+    """Say what is wrong with a column, and show the first cell of it."""
+    if column.kind is Kind.OTHER or not column.odd:
+        return ADVICE[column.kind]
+    row = column.odd[0]
+    shown = f"{table.place(row)}: {column.values[row]!r}"
+    others = f" and {len(column.odd) - 1} more" if len(column.odd) > 1 else ""
+    if column.kind is Kind.MIXED:
+        return f"{shown} is not a number{others}; write NA for values that are not known"
+    return f"{ADVICE[column.kind]} ({shown})"
+
+
+def _stack(columns: list[NDArray[Any]], has_texts: bool) -> NDArray[Any]:
+    """Return columns as an array of numbers, or of objects where some hold texts."""
+    if not has_texts:
+        return np.column_stack(columns)
+    stacked = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for j, values in enumerate(columns):
+        stacked[:, j] = values
+    return stacked
+
+
+# ------------------------------------------------------------------------------- tables of one kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class _TextTable(Table):
-    body: list[tuple[int, list[str]]]  # number of the line and its cells, for each row
+    body: list[Line]  # number of the line and its cells, for each row
+    separator: str = ","
+    _read: dict[int, Column] = field(default_factory=dict)  # columns that have been read
+
+    def cells(self, j: int) -> list[str]:
+        return [cells[j] for _, cells in self.body]
+
+    @cached_property
+    def lines(self) -> NDArray[np.int64]:
+        return np.array([line for line, _ in self.body])
+
+    def place(self, row: int) -> str:
+        return f"line {self.body[row][0]}"
+
+    def example(self, j: int) -> str:
+        return next(cell.strip() for cell in self.cells(j) if {",", "."} & set(cell))
+
+    @cached_property
+    def _usual(self) -> str:
+        return usual_decimal(map(self.cells, range(len(self.names))), self.separator)
+
+    def usual(self) -> str:
+        """Return the decimal sign of the file, which is looked for once, and only if needed."""
+        return self._usual
+
+    def column(self, j: int) -> Column:
+        if j not in self._read:
+            self._read[j] = read_column(self.cells(j), self.usual)
+        return self._read[j]
+
+    def column_as(self, j: int, kind: Kind) -> Column:
+        return read_column_as(kind, self.cells(j), self.usual)
 
     def look(self, j: int) -> Cells:
-        head = self._look(j, HEAD)
-        return head if head is Cells.PLAIN or len(self.body) <= HEAD else self._look(j, None)
+        return self.column(j).look()
 
-    def _look(self, j: int, n_rows: int | None) -> Cells:
-        cells = [cells[j].strip() for _, cells in self.body[:n_rows]]
-        try:
-            return look_at_numbers(np.array([_number(cell) for cell in cells]))
-        except ValueError:
-            return Cells.PLAIN if any(map(_is_number, cells)) else look_at_texts(cells)
-
-    def numbers(self, j: int) -> NDArray[np.float64]:
-        try:
-            return np.array([_number(cells[j]) for _, cells in self.body])
-        except ValueError:
-            line, cell = next((n, row[j]) for n, row in self.body if not _is_number(row[j]))
-        held = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
-        raise DataError(
-            f"{self.path}, line {line}, column {self.names[j]}: {held}; features are numbers. If "
-            "this column holds the labels, say so with label="
-        )
+    def ids(self, j: int) -> NDArray[Any]:
+        return np.array([cell.strip() for cell in self.cells(j)])
 
     def labels(self, j: int) -> NDArray[Any]:
         # whole numbers where all are, else as they are written
-        labels = [cells[j].strip() for _, cells in self.body]
-        if "" in labels:
-            sample = labels.index("") + 1
-            raise DataError(
-                f"{self.path}: sample {sample} has no label; fill it in or leave out the row"
-            )
-        if not all(map(_is_number, labels)):
-            return np.array(labels)
-        try:
-            return np.array([int(label) for label in labels], dtype=np.int64)
-        except (ValueError, OverflowError):  # `make_dataset` says so if they are not labels
-            return np.array([float(label) for label in labels])
-
-
-def _number(cell: str) -> float:
-    """Return the number in a cell; 1_000, which Python reads as one, is a name."""
-    if "_" in cell:
-        raise ValueError(cell)
-    return float(cell)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        _number(cell)
-    except ValueError:
-        return False
-    return True
+        labels = [cell.strip() for cell in self.cells(j)]
+        known = [label for label in labels if label.lower() not in NO_LABEL]
+        values: NDArray[Any] = np.array(known)
+        if known and all(map(is_number, known)):
+            try:
+                values = np.array([int(label) for label in known], dtype=np.int64)
+            except (ValueError, OverflowError):  # `make_dataset` says so if they are not labels
+                values = read_column(known, self.usual).values
+        return _with_gaps(values, [label.lower() in NO_LABEL for label in labels])
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ArrowTable(Table):
     table: Any  # pyarrow.Table
+    lines: None = None
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
+
+    def example(self, j: int) -> str:
+        raise NotImplementedError  # numbers of a parquet file can be read in one way only
 
     def look(self, j: int) -> Cells:
-        column = self.table.column(j)
-        head = look_at_column(column.slice(0, HEAD))
-        return head if head is Cells.PLAIN or len(column) <= HEAD else look_at_column(column)
+        return self.column(j).look()
 
-    def numbers(self, j: int) -> NDArray[Any]:
-        column, name = self.table.column(j), self.table.column_names[j]
-        if column.null_count:
-            row = int(np.argmax(np.asarray(column.is_null()))) + 1
-            raise DataError(f"{self.path}, row {row}, column {name}: the cell is empty; fill it in")
-        if number_dtype(column.type) is None:
-            raise DataError(
-                f"{self.path}, row 1, column {name}: {column[0].as_py()!r} is not a number; the "
-                f"column holds {column.type}, and features are numbers. If this column holds the "
-                "labels, say so with label="
-            )
-        return numbers_of(column)
+    def column(self, j: int) -> Column:
+        column = decoded(self.table.column(j))
+        if number_dtype(column.type) is not None or column.null_count == len(column):
+            return Column(Kind.NUMBERS, numbers_of(column))
+        texts = texts_of(column)
+        if texts is not None:
+            return kind_of_texts(texts)
+        return Column(_kind_of_type(column.type), column.to_numpy(), (0,))
+
+    def column_as(self, j: int, kind: Kind) -> Column:
+        found = self.column(j)
+        if kind is Kind.NUMBERS and found.kind is not kind:
+            texts = [str(value) for value in found.values]
+            return read_column_as(kind, ["" if text == "nan" else text for text in texts])
+        if kind is Kind.CATEGORIES and found.kind not in (kind, Kind.TOO_MANY):
+            return Column(Kind.OTHER, found.values)
+        return Column(kind, found.values)
+
+    def ids(self, j: int) -> NDArray[Any]:
+        return np.array(self.table.column(j).to_pylist())
 
     def labels(self, j: int) -> NDArray[Any]:
-        return labels_of(self.table.column(j), self.path)
+        column = self.table.column(j)
+        gaps = np.asarray(column.is_null(nan_is_null=True))
+        values = labels_of(column.filter(~gaps), self.path)
+        return _with_gaps(values.astype(str) if values.dtype == bool else values, gaps)
+
+
+_AnyTable = _TextTable | _ArrowTable
+
+
+def _kind_of_type(arrow_type: Any) -> Kind:
+    from pyarrow import types
+
+    return Kind.DATES if types.is_temporal(arrow_type) else Kind.OTHER
+
+
+def _with_gaps(known: NDArray[Any], gaps: Sequence[bool] | NDArray[np.bool_]) -> NDArray[Any]:
+    """Return labels with None where there are gaps."""
+    missing = np.asarray(gaps)
+    if not missing.any():
+        return known
+    labels = np.full(len(missing), None, dtype=object)
+    labels[~missing] = known.tolist()
+    return labels

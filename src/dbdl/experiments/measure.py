@@ -33,10 +33,11 @@ UNBALANCED = 2.0
 
 
 class Part(NamedTuple):
-    """Rows (n_samples, n_features) and their labels."""
+    """Rows (n_samples, n_features), their labels, and the names of their features if any."""
 
     X: NDArray[Any]
     y: NDArray[Any]
+    names: tuple[str, ...] | None = None
 
 
 def class_ratio(y: NDArray[Any]) -> float:

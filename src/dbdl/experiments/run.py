@@ -35,7 +35,7 @@ from dbdl.experiments.measure import (
     measure,
 )
 from dbdl.experiments.protocol import Split, seed_of
-from dbdl.experiments.rows import LabelledRows
+from dbdl.experiments.rows import LabelledRows, parts
 from dbdl.experiments.spec import Entry, Table, nothing_chosen
 from dbdl.experiments.warm import warm_up_once
 from dbdl.registry import Method, methods
@@ -189,7 +189,8 @@ def seconds_left(
 def warm_up_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> None:
     """Compile the kernels that a cell needs, where this process has not done so."""
     given = {**common_settings(cell.method, 0, n_threads), **cell.entry.settings}
-    warm_up_once(cell.method, given, data.X)
+    rows = np.empty((0, data.X.shape[1])) if data.X.dtype == object else data.X
+    warm_up_once(cell.method, given, rows)
 
 
 def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int = -1) -> Record:
@@ -236,9 +237,8 @@ def _set_up(
     cell: Cell, data: LabelledRows, n_threads: int
 ) -> tuple[Method, dict[str, Any], Part, Part]:
     method = cell.method
-    train, test = (Part(data.X[rows], data.y[rows]) for rows in cell.split)
     given = {**common_settings(method, cell.seed, n_threads), **cell.entry.settings}
-    return method, given, train, test
+    return method, given, *parts(data, cell.split, method(**given))
 
 
 def record_key(record: Record) -> CellKey:

@@ -81,7 +81,9 @@ def draw_rows(
     Every row of (n_rows, n_features) has its own contrast. Unsigned rows are drawn from black to
     white, signed rows in blue (positive) and orange (negative); by default `is_signed` decides.
     ``image_shape`` is height and width, and ``order`` that of the pixels in a row, "C" or "F".
+    Missing values are drawn as zeros.
     """
+    rows = np.where(np.isnan(rows), 0, rows)
     if image_shape is None:
         return Pictures(np.stack([curve_pixels(row) for row in rows]), HEAT)
     check_image_shape(image_shape, rows.shape[1])

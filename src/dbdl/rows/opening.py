@@ -19,7 +19,9 @@ from dbdl._columns import (
     choose_features,
     columns_by_name,
     find_features,
+    refuse_no_features,
     some,
+    warn_of,
 )
 from dbdl._extras import how_to_install
 from dbdl._files import DataError, checked_path, reading
@@ -121,7 +123,10 @@ def _open_parquet(path: Path, label: str, columns: Sequence[str] | None) -> tupl
         table = _ParquetTable(path, schema.names, index_names(schema), file=file)
         number = table.number(label)
         if columns is None:
-            features = choose_features(table, number)
+            features, notes = choose_features(table, number)
+            warn_of(table, notes)
+            if not features:
+                refuse_no_features(table)
         else:
             features, _ = find_features(table, columns_by_name(columns), number)
         names = tuple(schema.names[j] for j in features)
