@@ -43,6 +43,7 @@ from dbdl.coding.omp import DEPENDENCE, NOISE, Rule
 from dbdl.draws import Key, Site
 from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan
+from dbdl.model.definite import solve_definite
 from dbdl.model.priors import Priors
 from dbdl.model.state import Codes, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights
@@ -277,7 +278,7 @@ class TorchBackend(HostBackend):
     def mean_atoms(self, posterior: AtomPosterior) -> Tensor:
         precision, natural_mean, feature_precision = posterior
         if feature_precision is None:
-            return torch.cholesky_solve(natural_mean, torch.linalg.cholesky(precision))
+            return self._solve_definite(precision, natural_mean)
         value, vector = torch.linalg.eigh(precision)
         return vector @ ((vector.T @ natural_mean) / (value[:, None] + feature_precision))
 
@@ -355,8 +356,15 @@ class TorchBackend(HostBackend):
         gram = codes.T @ codes if few_atoms else codes @ codes.T
         gram.diagonal().add_(penalty)
         right = codes.T @ target if few_atoms else target
-        solved = torch.cholesky_solve(right, torch.linalg.cholesky(gram))
+        solved = self._solve_definite(gram, right)
         return self.to_host(solved if few_atoms else codes.T @ solved)
+
+    def _solve_definite(self, matrix: Tensor, right: Tensor) -> Tensor:
+        """Solve by Cholesky; on the host where rounding has made the matrix singular."""
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        if failed:
+            return self.put(solve_definite(self.to_host(matrix), self.to_host(right)))
+        return torch.cholesky_solve(right, factor)
 
     def _dense(
         self, row_start: Any, atom: Any, strength: Any, n_atoms: int, dtype: torch.dtype

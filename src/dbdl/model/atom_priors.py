@@ -15,8 +15,9 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, eigh, solve_triangular
 
+from dbdl.model.definite import solve_definite
 from dbdl.model.record import Record
 from dbdl.model.statistics import AtomSums
 from dbdl.model.trust import TINY, Floats, Positive, doubles, reals
@@ -49,8 +50,7 @@ class AtomPosterior(NamedTuple):
         """Posterior mean of the atoms, for NumPy arrays."""
         mean: Floats
         if self.feature_precision is None:
-            factor = cho_factor(self.precision, lower=True, check_finite=False)
-            mean = cho_solve(factor, self.natural_mean, check_finite=False)
+            mean = solve_definite(self.precision, self.natural_mean)
         else:
             value, vector = eigh(self.precision, check_finite=False)
             inner = (vector.T @ self.natural_mean) / (value[:, np.newaxis] + self.feature_precision)

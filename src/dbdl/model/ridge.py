@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, lstsq
 from scipy.sparse import csr_matrix
 
+from dbdl.model.definite import solve_definite
 from dbdl.model.statistics import AtomSums
 
 Floats64 = NDArray[np.float64]
@@ -38,15 +38,4 @@ def solve_ridge(gram: Floats64, target: Floats64, penalty: float) -> Floats64:
     limit as the penalty tends to zero.
     """
     gram.flat[:: len(gram) + 1] += penalty
-    diagonal = gram.diagonal().copy()
-    try:
-        factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        whole = np.triu(gram, 1)  # the factor has overwritten the other half
-        whole += whole.T
-        np.fill_diagonal(whole, diagonal)
-        rounding = len(whole) * np.finfo(np.float64).eps
-        smallest: Floats64 = lstsq(whole, target, cond=rounding, check_finite=False)[0]
-        return smallest
-    solution: Floats64 = cho_solve(factor, target, check_finite=False)
-    return solution
+    return solve_definite(gram, target, overwrite=True)
