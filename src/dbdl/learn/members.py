@@ -191,12 +191,13 @@ def learn_member(
     gaps = problem.gaps_of(rows)
     rows = gaps.filled(rows)
     view = share.view.fit(rows)
-    basis = basis_of(view, problem.settings, share.length_scale)
+    settings = problem.settings_of(share)
+    basis = basis_of(view, settings, share.length_scale)
     X = seen_through(basis, rows)
     turn = basis.turn if isinstance(basis, SmoothBasis) else None
     seen = gaps.seen_through(view, X, turn)
     own_problem = problem.of_member(rows, X, share.label_weight, seen)
-    own_problem = replace(own_problem, settings=settings_in(basis, problem.settings, rows))
+    own_problem = replace(own_problem, settings=settings_in(basis, settings, rows))
 
     def labelled_atoms(learned: LearnedChain) -> LabelledAtoms:
         labelled = label_chain(problem.key(share.number), own_problem, learned, backend)

@@ -31,6 +31,8 @@ MOST_LEFT_OUT = 2000
 #: Up to this many rows, every view has this many chains, and all folds are left out by some of
 #: them, so that more rows are scored. With more rows, four folds are left out in turn.
 FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 4
+#: Fewest atoms per class of a chain with few atoms.
+LEAST_PER_CLASS = 2
 #: Least number of chains, for fewer views.
 LEAST_CHAINS = 5
 
@@ -140,6 +142,14 @@ class Problem:
             X = X.only(rows) if isinstance(X, LazyRows) else X[rows]
         weight = some_weights(self.sample_weight, rows)
         return LabelledRows(X, self.class_of_row[rows], self.n_classes, sample_weight=weight)
+
+    def settings_of(self, share: Share) -> ChainSettings:
+        """Return the settings of a member, whose view may ask for few atoms."""
+        per_row = getattr(share.view, "atoms_per_row", None)
+        if per_row is None:
+            return self.settings
+        n_initial = max(round(per_row * len(share.fold.learn)), LEAST_PER_CLASS * self.n_classes)
+        return replace(self.settings, n_initial_atoms=n_initial)
 
     def gaps_of(self, rows: LabelledRows) -> Complete:
         """Learn from some of the rows how to fill gaps, if any of all rows have some."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dbdl.learn.choice import Choice
 from dbdl.learn.members import LearnedMember
-from dbdl.learn.problem import Problem
+from dbdl.learn.problem import LEAST_PER_CLASS, Problem
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, reals, whole
 from dbdl.views import Recipe
@@ -24,8 +24,6 @@ from dbdl.views import Recipe
 #: Sizes below the default one, as shares of it. All sizes together cost about two fits of the
 #: default size, since a sweep costs in proportion to the atoms.
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
-#: Fewest atoms that are tried, per class.
-LEAST_PER_CLASS = 2
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dbdl.model.trust import check
 from dbdl.views.kernel import FittedKernelView, KernelView
 from dbdl.views.own import FittedOwnView, OwnView
 from dbdl.views.sums import LabelledRows, evenly_spread
-from dbdl.views.view import VIEWS, FittedView, View
+from dbdl.views.view import FEW_ATOMS_OF, FEW_PER_ROW, VIEWS, FittedView, View
 
 __all__ = [
     "AUTOMATIC",
@@ -91,18 +91,21 @@ def view_named(name: str) -> View | KernelView:
     """
     if name.startswith(KERNEL):
         inner = view_named(name.removeprefix(KERNEL))
-        if isinstance(inner, View):
+        if isinstance(inner, View) and inner.atoms_per_row is None:
             return KernelView(inner)
-    base, plus, constant = name.partition(" + ")
+    few = name.startswith(FEW_ATOMS_OF)
+    base, plus, constant = name.removeprefix(FEW_ATOMS_OF).partition(" + ")
     unit = base.startswith("unit ")
     found = VIEWS.get(base.removeprefix("unit "))
     if found is None or (plus and constant != "constant"):
         raise ValueError(
             f"there is no view {name!r}. Expected 'auto', or one of {', '.join(map(repr, VIEWS))}, "
-            "maybe with 'unit ' before it and ' + constant' after it, and 'kernel of ' before all. "
+            "maybe with 'unit ' before it and ' + constant' after it, and 'kernel of ' or 'few "
+            "atoms of ' before all. "
             "Set views to one of them."
         )
-    return replace(found, unit=unit, constant=bool(plus))
+    per_row = FEW_PER_ROW if few else None
+    return replace(found, unit=unit, constant=bool(plus), atoms_per_row=per_row)
 
 
 def make_views(

@@ -59,6 +59,10 @@ MAPPED_ROWS = 256
 #: Deviations of a feature, relative to its mean, that may be rounding errors of sums.
 CONSTANT = 1e-12
 
+#: Name of a view whose chains have few atoms: this, followed by the name of the view. They have so
+#: many initial atoms per row.
+FEW_ATOMS_OF, FEW_PER_ROW = "few atoms of ", 0.1
+
 MAP_OVERFLOWS = (
     "The view of a row of X overflows: some feature is many orders of magnitude larger than it was "
     "in the training rows. Expected rows like those. Look for extreme values, or use views='plain'."
@@ -86,6 +90,10 @@ class View(Record):
         Scale rows to unit norm before anything else.
     normalize : bool
         Scale rows to unit norm at the end.
+    atoms_per_row : float or None
+        Initial atoms of chains with this view, per row that they learn from; None leaves the number
+        to the estimator. With few atoms a chain cannot learn single rows by heart, which pays where
+        classes overlap.
 
     Examples
     --------
@@ -105,16 +113,18 @@ class View(Record):
     constant: bool = False
     unit: bool = False
     normalize: bool = True
+    atoms_per_row: Annotated[float, Number(least=0, most=1)] | None = None
 
     @property
     def name(self) -> str:
         """Name for people, such as "unit whitened + constant"; the recipe if it has no name."""
-        base = replace(self, unit=False, constant=False, normalize=True)
+        base = replace(self, unit=False, constant=False, normalize=True, atoms_per_row=None)
         found = next((name for name, view in VIEWS.items() if view == base), None)
-        if found is None:
+        if found is None or self.atoms_per_row not in (None, FEW_PER_ROW):
             own = {k: v for k, v in self.__getstate__().items() if v != getattr(View, k)}
             return f"View({', '.join(f'{k}={v!r}' for k, v in own.items())})"
-        name = f"{'unit ' * self.unit}{found}{' + constant' * self.constant}"
+        few = FEW_ATOMS_OF * (self.atoms_per_row is not None)
+        name = f"{few}{'unit ' * self.unit}{found}{' + constant' * self.constant}"
         return name if self.normalize else f"{name}, not scaled"
 
     def fit(self, rows: LabelledRows) -> FittedView:
