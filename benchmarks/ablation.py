@@ -93,7 +93,7 @@ def rows(n_features: int) -> list[Row]:
     then("coder and non-zeros chosen on a tenth of the rows, left out", of_row=every)
     then("five chains", of_row={"n_chains": 5})
     then("as many chains as the defaults have", of_row={"n_chains": None})
-    views: Any = make_views(AUTOMATIC)
+    views: Any = make_views(automatic(n_rows))
     then("each chain with a view of its own", of_row={"views": views})
     then("weights on the rows left out: the defaults", of_row={"weighted": True})
     then("the same with training rows as atoms: no learning", of_row={"learned": False})
@@ -104,7 +104,7 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
     """Test accuracy, and atoms left per chain."""
     classes, y = np.unique(split.y_train, return_inverse=True)
     X_train, X_test = (np.asarray(X, dtype=np.float64) for X in (split.X_train, split.X_test))
-    n_chains = row.n_chains or automatic_chains(len(y), len(AUTOMATIC))
+    n_chains = row.n_chains or automatic_chains(len(y), len(automatic(len(y))))
     problem = Problem(
         X_train, y, len(classes), row.settings, row.labels, n_chains,
         views=row.views, leaves_out=len(row.coders) > 1,

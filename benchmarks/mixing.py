@@ -40,7 +40,7 @@ def rows_of(name: str, view: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         split = next(splits(name, 1))
         X, y = split.X_train, np.unique(split.y_train, return_inverse=True)[1]
-    [recipe] = make_views(view, True, 1.5)
+    [recipe] = make_views(view)
     return recipe.fit(LabelledRows(X, y, y.max() + 1)).apply(X), y
 
 

@@ -9,7 +9,7 @@ from cones import make_cones
 import dbdl.learn.members
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.coding import Forward
-from dbdl.views import AUTOMATIC
+from dbdl.views import AUTOMATIC, MORE_FOR_FEW_ROWS
 
 QUICK = {"n_sweeps": 6, "n_chains": 2, "random_state": 0}
 
@@ -95,7 +95,7 @@ def test_as_many_chains_are_announced_as_are_run_and_none_is_thrown_away(setting
     )
     model = DBDLClassifier(**{**QUICK, **settings})
     watch = watched(model)
-    n_chains = model.n_chains or 3 * len(AUTOMATIC)
+    n_chains = model.n_chains or 2 * len(AUTOMATIC + MORE_FOR_FEW_ROWS)
     assert watch.names() == {"chain": n_chains} and watch.n_subtasks[0] == n_chains
     assert len(learned) == len(model.chains_) == n_chains
     assert all(told == events(model.n_sweeps) for told in watch.chains.values())

@@ -13,6 +13,7 @@ from dbdl.coding import Forward, LassoPath, Orthogonal, PosteriorMean
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.choice import (
     MOST_GROWTH,
+    WEIGHT_PENALTY,
     Candidates,
     Group,
     LeftOut,
@@ -351,7 +352,7 @@ def test_the_slope_of_the_loss_of_weights_is_right():
         logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
         target = np.full((200, 3), smoothing / 3)
         target[np.arange(200), y] += 1 - smoothing
-        return 0.3 * off @ off - (target * logs).sum()
+        return WEIGHT_PENALTY * off @ off - (target * logs).sum()
 
     for step in np.vstack([np.eye(3), -np.eye(3)]) * 0.01:
         assert loss(np.maximum(weights + step, 0)) >= loss(weights)

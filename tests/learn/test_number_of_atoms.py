@@ -12,7 +12,7 @@ from dbdl.learn.choice import Choice
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.learn.sizes import Attempt, sizes_of, smallest_good
 from dbdl.persistence import load, save
-from dbdl.views import AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS, make_views
+from dbdl.views import AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS, automatic_views, make_views
 
 QUICK = {"n_sweeps": 3, "n_chains": 2, "coder": Forward(2), "random_state": 0}
 
@@ -25,7 +25,7 @@ def make_problem(n_rows=400, n_classes=4, **settings):
 
 
 def views_for(atoms_per_row):
-    return make_views("auto", atoms_per_row=atoms_per_row)
+    return make_views("auto", automatic=automatic_views(atoms_per_row))
 
 
 # ------------------------------------------------------------------------------------- the sizes

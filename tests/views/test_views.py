@@ -20,9 +20,12 @@ from dbdl.rows import lazy_rows
 from dbdl.views import (
     AUTOMATIC,
     AUTOMATIC_FOR_FEW_ATOMS,
+    AUTOMATIC_LINEAR,
+    MORE_FOR_FEW_ROWS,
     VIEWS,
     LabelledRows,
     View,
+    automatic_views,
     make_views,
     view_named,
 )
@@ -427,7 +430,7 @@ def test_a_member_has_not_seen_the_rows_that_it_leaves_out():
 
 def test_each_chain_sees_the_rows_through_the_next_view():
     X, y, *_ = make_rows(120, 6)
-    names = (*AUTOMATIC, *AUTOMATIC[:2])
+    names = (*AUTOMATIC, *MORE_FOR_FEW_ROWS, *AUTOMATIC[:2])
     model = DBDLClassifier(**FIT | {"n_chains": len(names)}).fit(X, y)
     assert [chain.view.recipe for chain in model.chains_] == [view_named(name) for name in names]
     few = DBDLClassifier(**FIT, n_initial_atoms=12).fit(X, y)
@@ -453,8 +456,9 @@ def test_scores_are_the_weighted_mean_of_those_of_the_members():
 
 
 def test_every_automatic_view_has_a_name_of_the_table():
-    for names in (AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS):
-        known = {name.removeprefix("kernel of ") for name in names}
+    every = (AUTOMATIC + MORE_FOR_FEW_ROWS, AUTOMATIC_LINEAR, AUTOMATIC_FOR_FEW_ATOMS)
+    for names in every:
+        known = {name.removeprefix("kernel of ").removeprefix("few atoms of ") for name in names}
         assert len(set(names)) == len(names) and known <= set(LINEAR)
 
 
@@ -473,9 +477,14 @@ def test_a_name_that_is_not_in_the_table_is_refused_with_those_that_are(name):
         DBDLClassifier(views=name).fit(np.eye(4), [0, 1, 0, 1])
 
 
-def test_automatic_views_depend_on_the_number_of_atoms_and_on_normalize():
+def test_automatic_views_depend_on_the_rows_the_atoms_and_normalize():
     assert make_views("auto") == tuple(map(view_named, AUTOMATIC))
-    assert make_views("auto", True, 0.3) == tuple(map(view_named, AUTOMATIC_FOR_FEW_ATOMS))
+    assert automatic_views(0.3) == AUTOMATIC_FOR_FEW_ATOMS
+    assert automatic_views(0.31) == automatic_views() == AUTOMATIC
+    assert automatic_views(linear=True) == AUTOMATIC_LINEAR
+    assert automatic_views(few_rows=True) == AUTOMATIC + MORE_FOR_FEW_ROWS
+    one_size = automatic_views(few_rows=True, one_size=True)
+    assert not any(view.startswith("few atoms") for view in one_size) and len(one_size) == 10
     assert make_views("auto", normalize=False) == (View(normalize=False),)
 
 

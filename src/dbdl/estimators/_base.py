@@ -44,7 +44,13 @@ from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import LearnedMember, Member, filler_of_atoms, publish_members
 from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
-from dbdl.learn.problem import LabelSettings, Problem, automatic_chains
+from dbdl.learn.problem import (
+    FEW_ROWS,
+    LEAST_PER_CLASS,
+    LabelSettings,
+    Problem,
+    automatic_chains,
+)
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.state import Floats
@@ -52,7 +58,7 @@ from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
-from dbdl.views import LEAST_ROWS_OF_KERNELS, LabelledRows, Recipe, make_views
+from dbdl.views import FEW_ATOMS, LabelledRows, Recipe, automatic_views, make_views
 
 CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "n_sweeps": [AT_LEAST_ONE],
@@ -229,6 +235,7 @@ class DictionaryEstimator(
         n_chains: int | None = 1,
         leaves_out: bool = False,
         sample_weight: Weights = None,
+        online: bool = False,
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         if seed is None:  # not a batch, whose gaps are filled already
@@ -247,7 +254,8 @@ class DictionaryEstimator(
             **self._model_settings().for_classes(classes),
         )
         n_rows = len(class_of_row)
-        views = self._views(settings.n_start(n_rows) / n_rows, n_rows)
+        atoms_per_row = settings.n_start(n_rows) / n_rows
+        views = self._views(atoms_per_row, n_rows, len(classes), online)
         if n_chains is None:
             n_views = len(views) * len(settings.length_scales)
             n_chains = automatic_chains(len(class_of_row), n_views)
@@ -291,12 +299,19 @@ class DictionaryEstimator(
             )
         return atoms
 
-    def _views(self, atoms_per_row: float, n_rows: int) -> tuple[Recipe, ...]:
+    def _views(
+        self, atoms_per_row: float, n_rows: int, n_classes: int, online: bool = False
+    ) -> tuple[Recipe, ...]:
         """Return the views of the chains, which see the rows through them in turn."""
-        wanted = getattr(self, "views", "plain")
-        has_prior = self._model_settings().atom_prior is not None
-        linear = has_prior or n_rows < LEAST_ROWS_OF_KERNELS
-        return make_views(wanted, self.normalize, atoms_per_row, linear)
+        sized = self.n_initial_atoms is not None or self.initial_atoms is not None
+        too_many_classes = LEAST_PER_CLASS * n_classes > FEW_ATOMS * n_rows
+        automatic = automatic_views(
+            atoms_per_row,
+            linear=self._model_settings().atom_prior is not None,
+            few_rows=n_rows <= FEW_ROWS,
+            one_size=sized or too_many_classes or online,
+        )
+        return make_views(getattr(self, "views", "plain"), self.normalize, automatic)
 
     def _n_sizes(self, problem: Problem) -> int:
         """Number of sizes of the dictionary that are tried."""

@@ -45,7 +45,7 @@ from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import FittedOwnView, KernelView, Recipe, View
+from dbdl.views import FittedOwnView, KernelView, Recipe, View, make_views
 
 Views = tuple[Recipe, ...]
 
@@ -86,19 +86,21 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Number of Gibbs sweeps per chain.
     n_chains : int, default=None
         Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
-        but at least 5, and three times as many for up to 600 rows.
+        but at least 5, and twice as many for up to 600 rows.
     views : str, View, KernelView, transformer or list of these, default="auto"
-        The maps through which chains see the rows, in turn. "auto" means the seven views of
-        `dbdl.views.AUTOMATIC`, those of `dbdl.views.AUTOMATIC_LINEAR` for fewer than 100 rows, or
-        those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per
-        row. "plain" scales rows to unit norm, as the paper does. Other
-        names are "centred", "standardised", "whitened" (by the covariance within classes),
-        "half-whitened", "scaled and whitened" and "scaled and half-whitened", each maybe with
-        "unit " before it (rows are scaled to unit norm first) and " + constant" after it (a
-        constant coordinate keeps the size of a row). "kernel of " before all of it compares rows,
-        in that view, with up to 600 training rows by a Gaussian kernel. Views that
-        have no name are objects of `dbdl.views.View` and `dbdl.views.KernelView`. A transformer of
-        scikit-learn is fitted for each chain.
+        The maps through which chains see the rows, in turn. "auto" means the ten views of
+        `dbdl.views.AUTOMATIC`, with those of `dbdl.views.MORE_FOR_FEW_ROWS` for up to 600 rows,
+        those of `dbdl.views.AUTOMATIC_LINEAR` for smooth atoms, or those of
+        `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per row.
+        "plain" scales rows to unit norm, as the paper does. Other names are "centred",
+        "standardised", "whitened" (by the covariance within classes), "half-whitened", "scaled and
+        whitened" and "scaled and half-whitened", each maybe with "unit " before it (rows are scaled
+        to unit norm first) and " + constant" after it (a constant coordinate keeps the size of a
+        row). "kernel of " before all of it compares rows, in that view, with up to 600 training
+        rows by a Gaussian kernel. "few atoms of " before all of it starts the chain from one atom
+        per ten rows, whatever ``n_initial_atoms`` is; not in `partial_fit`. Views that have no name
+        are objects of `dbdl.views.View` and `dbdl.views.KernelView`. A transformer of scikit-learn
+        is fitted for each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all. "auto" learns
@@ -463,6 +465,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
                 "once. Use a dict of weights, such as that of "
                 "sklearn.utils.class_weight.compute_class_weight for all labels."
             )
+        if any(getattr(view, "atoms_per_row", None) is not None for view in self._fixed_views()):
+            raise ValueError(
+                "partial_fit with a view that asks for few atoms, which need all rows at once. Use "
+                "other views, or fit."
+            )
         self._refuse_draws()
         state, published = self._earlier_batches(), None
         if state.chains:
@@ -550,6 +557,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             n_chains=n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
             sample_weight=sample_weight,
+            online=state is not None,
         )  # fmt: skip
         if self._has_automatic_views:
             problem = replace(problem, views=self._usable_views(problem, problem.views, state))
@@ -559,6 +567,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
                 "are on a cluster use 'ridge' or 'gibbs'"
             )
         return problem, crew
+
+    def _fixed_views(self) -> Views:
+        """Return the views that the user asked for by name or as objects."""
+        return () if self._has_automatic_views else make_views(self.views, self.normalize)
 
     @property
     def _has_automatic_views(self) -> bool:
@@ -589,7 +601,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         usable = cache(partial(self._usable_views, problem))
 
         def views_for(atoms_per_row: float) -> Views:
-            views = self._views(atoms_per_row, len(problem.class_of_row))
+            views = self._views(atoms_per_row, len(problem.class_of_row), problem.n_classes)
             return usable(views) if self._has_automatic_views else views
 
         return sizes_of(problem, views_for)

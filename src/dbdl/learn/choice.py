@@ -39,7 +39,7 @@ from dbdl.model.statistics import Weights, some_weights
 POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
 #: With a few dozen rows the weights stay nearly uniform.
-WEIGHT_PENALTY = 0.3
+WEIGHT_PENALTY = 0.1
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.

@@ -30,7 +30,7 @@ N_FOLDS = 10
 MOST_LEFT_OUT = 2000
 #: Up to this many rows, every view has this many chains, and all folds are left out by some of
 #: them, so that more rows are scored. With more rows, four folds are left out in turn.
-FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 3, 4
+FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 2, 4
 #: Fewest atoms per class of a chain with few atoms.
 LEAST_PER_CLASS = 2
 #: Least number of chains, for fewer views.

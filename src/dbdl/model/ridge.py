@@ -38,4 +38,5 @@ def solve_ridge(gram: Floats64, target: Floats64, penalty: float) -> Floats64:
     limit as the penalty tends to zero.
     """
     gram.flat[:: len(gram) + 1] += penalty
-    return solve_definite(gram, target, overwrite=True)
+    solution: Floats64 = solve_definite(gram, target, overwrite=True).astype(np.float64, copy=False)
+    return solution

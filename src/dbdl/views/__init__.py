@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ __all__ = [
     "AUTOMATIC",
     "AUTOMATIC_FOR_FEW_ATOMS",
     "AUTOMATIC_LINEAR",
-    "LEAST_ROWS_OF_KERNELS",
+    "FEW_ATOMS",
+    "MORE_FOR_FEW_ROWS",
     "VIEWS",
     "Fitted",
     "FittedKernelView",
@@ -27,6 +28,7 @@ __all__ = [
     "OwnView",
     "Recipe",
     "View",
+    "automatic_views",
     "evenly_spread",
     "make_views",
     "view_named",
@@ -40,7 +42,7 @@ Fitted = FittedView | FittedKernelView | FittedOwnView
 KERNEL = "kernel of "
 
 #: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
-#: and neighbours differ. Chosen on training rows of nine data sets: docs/design.md.
+#: and neighbours differ. Chosen on other data sets than those of the tables: docs/design.md.
 AUTOMATIC = (
     "kernel of unit half-whitened + constant",
     "scaled and half-whitened + constant",
@@ -49,10 +51,19 @@ AUTOMATIC = (
     "kernel of scaled and half-whitened + constant",
     "plain + constant",
     "standardised + constant",
+    "few atoms of unit scaled and whitened + constant",
+    "few atoms of standardised + constant",
+    "few atoms of whitened + constant",
 )
 
-#: The views of "auto" where all have to be linear maps. With fewer rows than
-#: `LEAST_ROWS_OF_KERNELS`, a kernel would compare new rows with hardly any others.
+#: Further views of "auto" for few rows, which are learned from in little time.
+MORE_FOR_FEW_ROWS = (
+    "kernel of standardised + constant",
+    "unit scaled and half-whitened + constant",
+    "kernel of unit whitened + constant",
+)
+
+#: The views of "auto" where all have to be linear maps.
 AUTOMATIC_LINEAR = (
     "unit half-whitened + constant",
     "plain + constant",
@@ -62,7 +73,6 @@ AUTOMATIC_LINEAR = (
     "unit whitened + constant",
     "scaled and half-whitened + constant",
 )
-LEAST_ROWS_OF_KERNELS = 100
 
 #: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
 #: rows, and whitening shows what these have in common.
@@ -76,6 +86,34 @@ AUTOMATIC_FOR_FEW_ATOMS = (
     "unit whitened + constant",
 )
 FEW_ATOMS = 0.3
+
+
+def automatic_views(
+    atoms_per_row: float = 1.0,
+    *,
+    linear: bool = False,
+    few_rows: bool = False,
+    one_size: bool = False,
+) -> tuple[str, ...]:
+    """Return the names of the views of "auto".
+
+    Parameters
+    ----------
+    atoms_per_row : float
+        Initial atoms per row.
+    linear : bool
+        Whether all have to be linear maps.
+    few_rows : bool
+        Whether there are so few rows that more views cost little.
+    one_size : bool
+        Whether all chains have the number of initial atoms that was asked for.
+    """
+    if atoms_per_row <= FEW_ATOMS:
+        return AUTOMATIC_FOR_FEW_ATOMS
+    if linear:
+        return AUTOMATIC_LINEAR
+    names = AUTOMATIC + MORE_FOR_FEW_ROWS * few_rows
+    return tuple(name for name in names if not (one_size and name.startswith(FEW_ATOMS_OF)))
 
 
 def view_named(name: str) -> View | KernelView:
@@ -109,26 +147,15 @@ def view_named(name: str) -> View | KernelView:
 
 
 def make_views(
-    wanted: Any, normalize: bool = True, atoms_per_row: float = 1.0, linear: bool = False
+    wanted: Any, normalize: bool = True, automatic: Sequence[str] = AUTOMATIC
 ) -> tuple[Recipe, ...]:
     """Return the views that a parameter asks for: "auto", a name, a view, a transformer, or a list.
 
-    Without ``normalize`` rows are used as they are, so "auto" means the plain view. With ``linear``
-    it has no kernel views.
-
-    Examples
-    --------
-    >>> from sklearn.decomposition import PCA
-    >>> from dbdl.views import make_views
-    >>> len(make_views("auto"))
-    7
-    >>> [view.name for view in make_views(["plain", PCA(5)])]
-    ['plain', 'PCA(n_components=5)']
+    "auto" means the ``automatic`` views or, without ``normalize``, which uses rows as they are, the
+    plain view.
     """
     if isinstance(wanted, str) and wanted == "auto":
-        wanted = AUTOMATIC_LINEAR if linear else AUTOMATIC
-        wanted = wanted if atoms_per_row > FEW_ATOMS else AUTOMATIC_FOR_FEW_ATOMS
-        wanted = wanted if normalize else "plain"
+        wanted = automatic if normalize else "plain"
     alone = isinstance(wanted, str | View | KernelView) or hasattr(wanted, "transform")
     parts = [wanted] if alone or not isinstance(wanted, Iterable) else list(wanted)
     if not parts:
