@@ -41,9 +41,9 @@ from dbdl.learn.members import (
     recoded_label_atoms,
     score_rows,
 )
-from dbdl.learn.problem import LabelSettings, Problem, Share, automatic_chains
+from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem, Share, automatic_chains
 from dbdl.sampler.run import Trace
-from dbdl.views import AUTOMATIC, View, make_views
+from dbdl.views import View, automatic_views, make_views
 
 OUTPUT = Path("benchmarks/output")
 
@@ -69,7 +69,7 @@ class Row:
     learned: bool = True
 
 
-def rows(n_features: int) -> list[Row]:
+def rows(n_rows: int, n_features: int) -> list[Row]:
     """One more detail in each row."""
     table = [Row("the paper to the letter", LETTER, LabelSettings("gibbs"), [Orthogonal(50)])]
 
@@ -93,7 +93,7 @@ def rows(n_features: int) -> list[Row]:
     then("coder and non-zeros chosen on a tenth of the rows, left out", of_row=every)
     then("five chains", of_row={"n_chains": 5})
     then("as many chains as the defaults have", of_row={"n_chains": None})
-    views: Any = make_views(automatic(n_rows))
+    views: Any = make_views(automatic_views(few_rows=n_rows <= FEW_ROWS))
     then("each chain with a view of its own", of_row={"views": views})
     then("weights on the rows left out: the defaults", of_row={"weighted": True})
     then("the same with training rows as atoms: no learning", of_row={"learned": False})
@@ -104,7 +104,9 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
     """Test accuracy, and atoms left per chain."""
     classes, y = np.unique(split.y_train, return_inverse=True)
     X_train, X_test = (np.asarray(X, dtype=np.float64) for X in (split.X_train, split.X_test))
-    n_chains = row.n_chains or automatic_chains(len(y), len(automatic(len(y))))
+    n_chains = row.n_chains or automatic_chains(
+        len(y), len(automatic_views(few_rows=len(y) <= FEW_ROWS))
+    )
     problem = Problem(
         X_train, y, len(classes), row.settings, row.labels, n_chains,
         views=row.views, leaves_out=len(row.coders) > 1,
@@ -129,8 +131,8 @@ def unlearned_member(
     """Return a member whose atoms are the rows that its chain would start from."""
     rows = problem.rows_of(share.fold.learn)
     view = share.view.fit(rows)
-    own = problem.with_rows(view.apply(rows.X), rows.class_of_row, share.label_weight)
-    data, settings = backend.place(own.X, own.class_of_row), own.settings
+    own = problem.of_member(rows, view.apply(rows.X), share.label_weight)
+    data, settings = backend.place(own.X, own.class_of_row), problem.settings_of(share)
     key, n_start = problem.key(share.number), settings.n_start(len(rows.class_of_row))
     atoms = own.X[np.unique(settings.draw_start(key, data, n_start))]
     atoms = np.ascontiguousarray(atoms[atoms.any(axis=1)])
@@ -159,7 +161,7 @@ def main() -> None:
     print(f"{arguments.problem}, {arguments.splits} splits, test accuracy %")
     print("| detail | accuracy % | atoms |\n| --- | --- | --- |")
     records = []
-    for row in rows(all_splits[0].X_train.shape[1]):
+    for row in rows(*all_splits[0].X_train.shape):
         results = [accuracy(split, row) for split in all_splits]
         values = [100 * a for a, _ in results]
         spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""

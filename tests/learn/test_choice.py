@@ -176,7 +176,7 @@ def test_with_few_rows_members_count_nearly_alike():
         assert np.abs(weights - 0.25).max() < 0.15
         few = choose_by_scores([m._replace(rows=m.rows[:2], scores=[s[:2] for s in m.scores])
                                 for m in members], y, Candidates(CODERS)).weights  # fmt: skip
-        assert np.abs(few - 0.25).max() < 0.06
+        assert np.abs(few - 0.25).max() < 0.07
 
 
 def test_members_of_one_view_have_the_same_coder_and_weight():

@@ -228,10 +228,7 @@ def test_every_view_is_there_with_its_coder_weight_and_held_out_loss(tmp_path):
         said = f"{chain.coder.n_nonzero} non-zeros, {chain.coder}"
         assert [line[2], line[3], line[5]] == [f"{100 * weight:.1f}", f"{loss:.3f}", said]
     assert f"{100 * held_out.ensemble_accuracy:.1f} % correct, log-loss" in page.text
-    assert (
-        f"of chain 1 of 15, which sees the rows through the view “{names[0]}”"
-        in page.text
-    )
+    assert f"of chain 1 of 15, which sees the rows through the view “{names[0]}”" in page.text
 
 
 def test_many_chains_are_summed_up_and_have_few_kinds_of_lines(tmp_path):
