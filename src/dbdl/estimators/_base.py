@@ -80,6 +80,9 @@ CHAIN_CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
 }
 
+#: Fewest rows of a first batch whose kernel views would serve for all later ones.
+LEAST_LANDMARKS = 100
+
 ATOMS_FORGOTTEN = (
     "initial_atoms is not fitted: clone and grid searches forget what an estimator learned. Pass "
     "its atoms_."
@@ -305,9 +308,10 @@ class DictionaryEstimator(
         """Return the views of the chains, which see the rows through them in turn."""
         sized = self.n_initial_atoms is not None or self.initial_atoms is not None
         too_many_classes = LEAST_PER_CLASS * n_classes > FEW_ATOMS * n_rows
+        few_landmarks = online and n_rows < LEAST_LANDMARKS  # for all later batches too
         automatic = automatic_views(
             atoms_per_row,
-            linear=self._model_settings().atom_prior is not None,
+            linear=self._model_settings().atom_prior is not None or few_landmarks,
             few_rows=n_rows <= FEW_ROWS,
             one_size=sized or too_many_classes or online,
         )

@@ -90,7 +90,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     views : str, View, KernelView, transformer or list of these, default="auto"
         The maps through which chains see the rows, in turn. "auto" means the ten views of
         `dbdl.views.AUTOMATIC`, with those of `dbdl.views.MORE_FOR_FEW_ROWS` for up to 600 rows,
-        those of `dbdl.views.AUTOMATIC_LINEAR` for smooth atoms, or those of
+        those of `dbdl.views.AUTOMATIC_LINEAR` for smooth atoms and for streams that start with
+        fewer than 100 rows, or those of
         `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per row.
         "plain" scales rows to unit norm, as the paper does. Other names are "centred",
         "standardised", "whitened" (by the covariance within classes), "half-whitened", "scaled and
