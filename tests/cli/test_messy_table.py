@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -114,7 +115,9 @@ def test_python_sees_the_same_pipeline(clinic):
     frame = pd.read_csv(clinic / "test.csv", na_values=["?"])
     expected, _ = succeed("predict", "model.skops", "test.csv", "-p", cwd=clinic)
     turned = frame[frame.columns[::-1]]
-    assert model.predict(turned).tolist() == expected["predicted"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as those of names that a step does not know
+        assert model.predict(turned).tolist() == expected["predicted"]
     np.testing.assert_array_equal(model.predict_proba(turned), expected["probabilities"])
     again = load(save(model, clinic / "again.skops"))
     np.testing.assert_array_equal(again.predict_proba(frame), expected["probabilities"])
