@@ -179,6 +179,20 @@ def test_with_few_rows_members_count_nearly_alike():
         assert np.abs(few - 0.25).max() < 0.07
 
 
+def test_members_with_few_atoms_have_to_earn_their_weight():
+    for seed in range(5):
+        members, y = made_up(8, strengths=(1.0, 1.0, 1.0, 1.0), seed=seed)
+        few = [m._replace(has_few_atoms=m.view == 3) for m in members]
+        alike, pulled = (choose_by_scores(m, y, Candidates(CODERS)).weights for m in (members, few))
+        assert pulled[3] < alike[3]
+        better, true = made_up(2000, strengths=(0.2, 0.2, 0.2, 2.0), seed=seed)
+        better = [m._replace(has_few_atoms=m.view == 3) for m in better]
+        assert choose_by_scores(better, true, Candidates(CODERS)).weights.argmax() == 3
+        all_few = [m._replace(has_few_atoms=True) for m in members]
+        weights = choose_by_scores(all_few, y, Candidates(CODERS)).weights
+        np.testing.assert_array_equal(weights, alike)
+
+
 def test_members_of_one_view_have_the_same_coder_and_weight():
     members, y = made_up(strengths=(1.0, 0.2, 1.5, 0.1), n_folds=2)
     members = [member._replace(view=number % 2) for number, member in enumerate(members)]

@@ -38,7 +38,8 @@ from dbdl.model.statistics import Weights, some_weights
 #: coder and its sharpness are chosen.
 POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
-#: With a few dozen rows the weights stay nearly uniform.
+#: With a few dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
+#: only: their weights are pulled towards 0, so that they have to earn them.
 WEIGHT_PENALTY = 0.1
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
@@ -54,6 +55,7 @@ class LeftOut(NamedTuple):
     rows: NDArray[np.int64]
     scores: Sequence[Scores]
     view: int  # number of the member's view
+    has_few_atoms: bool = False  # its weight is pulled towards 0, not towards that of the others
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,10 @@ def choose(
 
 def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
     """Return the members' scores of the rows that they left out."""
-    return [LeftOut(m.share.fold.held_out, m.scores, m.share.view_number) for m in members]
+    return [
+        LeftOut(m.share.fold.held_out, m.scores, m.share.view_number, m.share.has_few_atoms)
+        for m in members
+    ]
 
 
 def without_rows(candidates: Candidates, n_members: int) -> Choice:
@@ -169,7 +174,9 @@ def choose_by_scores(
         b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
     ]
     groups = group_by_rows(members, calibrated, class_of_row, sample_weight)
-    weights = fit_weights(groups, view_of_member)
+    usual = np.ones(n_views)
+    usual[view_of_member[[member.has_few_atoms for member in members]]] = 0.0
+    weights = fit_weights(groups, view_of_member, usual)
     total = float(weights @ sharpness)
     results = ensemble_results(groups, weights)
     sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
@@ -274,18 +281,26 @@ def group_by_rows(
     return [group(own) for own in found.values()]
 
 
-def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> NDArray[np.float64]:
+def fit_weights(
+    groups: Sequence[Group],
+    view_of_member: NDArray[np.int64],
+    usual: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Weights of the members, none negative, with the least penalised log-loss.
 
-    Members of one view have the same weight. A weighted sum of log-probabilities of softmaxes is
-    the softmax of a weighted sum of scores, so the ensemble stays linear in the codes.
+    Members of one view have the same weight. The weights of the views are pulled towards a multiple
+    of ``usual`` (n_views,), by default towards equal weights. A weighted sum of log-probabilities
+    of softmaxes is the softmax of a weighted sum of scores, so the ensemble stays linear in the
+    codes.
     """
     n_rows = sum(total_weight(len(g.class_of_row), g.sample_weight) for g in groups)
     smoothing = 1.0 / (n_rows + 1.0)
+    start = np.ones(int(view_of_member.max()) + 1)
+    usual = start if usual is None or not usual.any() else usual
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        off_mean = weights - weights.mean()
-        value, slope = WEIGHT_PENALTY * float(off_mean @ off_mean), 2 * WEIGHT_PENALTY * off_mean
+        off = weights - (weights @ usual) / (usual @ usual) * usual
+        value, slope = WEIGHT_PENALTY * float(off @ off), 2 * WEIGHT_PENALTY * off
         of_member = weights[view_of_member]
         for group in groups:
             logs = log_softmax(group.total(of_member), axis=1)
@@ -301,9 +316,8 @@ def fit_weights(groups: Sequence[Group], view_of_member: NDArray[np.int64]) -> N
             np.add.at(slope, view_of_member[group.members], own)
         return value, slope
 
-    start = np.ones(int(view_of_member.max()) + 1)
     limits = [(0.0, None)] * len(start)
-    found: NDArray[np.float64] = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B").x
+    found: NDArray[np.float64] = minimize(loss, usual, jac=True, bounds=limits, method="L-BFGS-B").x
     return (found if found.sum() > 0 else start)[view_of_member]
 
 

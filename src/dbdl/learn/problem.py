@@ -65,6 +65,11 @@ class Share:
     label_weight: float
     length_scale: float | None = None
 
+    @property
+    def has_few_atoms(self) -> bool:
+        """Whether the view asks for few atoms."""
+        return getattr(self.view, "atoms_per_row", None) is not None
+
 
 @dataclass(frozen=True)
 class Problem:
