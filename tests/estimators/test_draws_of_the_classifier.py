@@ -174,5 +174,5 @@ def test_arviz_gets_the_traced_scalars_of_one_view():
 
 def test_without_arviz_an_error_says_what_to_install(fitted, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_base", None)
-    with pytest.raises(ImportError, match=r"dbdl\[arviz\]"):
+    with pytest.raises(ImportError, match="pip install arviz-base"):
         fitted.to_arviz()

@@ -100,7 +100,7 @@ def test_chains_take_length_scales_in_turn():
     rough = [roughness(chain.atoms) for chain in chains]
     assert max(rough[1::2]) < 0.6 * min(rough[0::2])
     every = DBDLClassifier(model=settings, views=["plain", "centred"], n_sweeps=1)
-    assert len(every.fit(X, Y).chains_) == 15  # as for 5 views, since there are four pairs
+    assert len(every.fit(X, Y).chains_) == 10  # as for 5 views, since there are four pairs
 
 
 def test_places_of_features_decide_which_are_neighbours():

@@ -16,6 +16,7 @@ import dbdl
 from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.coding import Forward
 from dbdl.persistence import load, save
+from dbdl.views import AUTOMATIC_LINEAR
 
 FIT = {"n_sweeps": 2, "n_chains": 2, "random_state": 0}
 
@@ -156,8 +157,9 @@ def test_bad_class_weights_are_refused_with_the_reason(rows):
 
 def test_the_first_batch_is_learned_as_by_fit(rows):
     X, y, weight = rows
-    model = DBDLClassifier(**FIT).partial_fit(X, y, sample_weight=weight)
-    assert_same(model, learn(X, y, weight))
+    settings = {**FIT, "views": AUTOMATIC_LINEAR}
+    model = DBDLClassifier(**settings).partial_fit(X, y, sample_weight=weight)
+    assert_same(model, DBDLClassifier(**settings).fit(X, y, sample_weight=weight))
     assert model.online_.unit_weight == pytest.approx(weight.mean())
     dictionary = BetaProcessDictionary(n_sweeps=2, random_state=0)
     first = dictionary.partial_fit(X, sample_weight=weight).atoms_

@@ -107,6 +107,14 @@ def automatic_views(
         Whether there are so few rows that more views cost little.
     one_size : bool
         Whether all chains have the number of initial atoms that was asked for.
+
+    Examples
+    --------
+    >>> from dbdl.views import automatic_views
+    >>> len(automatic_views()), len(automatic_views(few_rows=True))
+    (10, 13)
+    >>> automatic_views(linear=True)[0]
+    'unit half-whitened + constant'
     """
     if atoms_per_row <= FEW_ATOMS:
         return AUTOMATIC_FOR_FEW_ATOMS
@@ -153,6 +161,12 @@ def make_views(
 
     "auto" means the ``automatic`` views or, without ``normalize``, which uses rows as they are, the
     plain view.
+
+    Examples
+    --------
+    >>> from dbdl.views import make_views
+    >>> [view.name for view in make_views(["plain", "few atoms of whitened"])]
+    ['plain', 'few atoms of whitened']
     """
     if isinstance(wanted, str) and wanted == "auto":
         wanted = automatic if normalize else "plain"
