@@ -480,6 +480,7 @@ def test_a_name_that_is_not_in_the_table_is_refused_with_those_that_are(name):
 def test_automatic_views_depend_on_the_rows_the_atoms_and_normalize():
     assert make_views("auto") == tuple(map(view_named, AUTOMATIC))
     assert automatic_views(0.3) == AUTOMATIC_FOR_FEW_ATOMS
+    assert not any(name.startswith("kernel") for name in automatic_views(0.3, linear=True))
     assert automatic_views(0.31) == automatic_views() == AUTOMATIC
     assert automatic_views(linear=True) == AUTOMATIC_LINEAR
     assert automatic_views(few_rows=True) == AUTOMATIC + MORE_FOR_FEW_ROWS

@@ -77,12 +77,12 @@ AUTOMATIC_LINEAR = (
 #: The views of "auto" for few atoms, at most this share of the rows. They have to stand for many
 #: rows, and whitening shows what these have in common.
 AUTOMATIC_FOR_FEW_ATOMS = (
+    "kernel of unit half-whitened + constant",
     "unit scaled and whitened + constant",
+    "kernel of plain + constant",
     "unit half-whitened + constant",
-    "unit whitened",
+    "kernel of scaled and half-whitened + constant",
     "plain + constant",
-    "whitened + constant",
-    "plain",
     "unit whitened + constant",
 )
 FEW_ATOMS = 0.3
@@ -117,7 +117,8 @@ def automatic_views(
     'unit half-whitened + constant'
     """
     if atoms_per_row <= FEW_ATOMS:
-        return AUTOMATIC_FOR_FEW_ATOMS
+        names = AUTOMATIC_FOR_FEW_ATOMS
+        return tuple(name for name in names if not (linear and name.startswith(KERNEL)))
     if linear:
         return AUTOMATIC_LINEAR
     names = AUTOMATIC + MORE_FOR_FEW_ROWS * few_rows
