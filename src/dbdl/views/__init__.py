@@ -117,8 +117,8 @@ def automatic_views(
     'unit half-whitened + constant'
     """
     if atoms_per_row <= FEW_ATOMS:
-        names = AUTOMATIC_FOR_FEW_ATOMS
-        return tuple(name for name in names if not (linear and name.startswith(KERNEL)))
+        few = AUTOMATIC_FOR_FEW_ATOMS
+        return tuple(name for name in few if not (linear and name.startswith(KERNEL)))
     if linear:
         return AUTOMATIC_LINEAR
     names = AUTOMATIC + MORE_FOR_FEW_ROWS * few_rows
