@@ -82,3 +82,12 @@ def test_the_data_set_s_own_split_is_taken_or_asked_for():
 def test_exactly_one_way_to_split_is_given(ways):
     with pytest.raises(ValueError, match="exactly one of per_class"):
         Protocol(**ways)
+
+
+@pytest.mark.parametrize(
+    "ways", [{"per_class": 1.5}, {"per_class": 0}, {"per_class": "half"}, {"folds": 1},
+             {"folds": True}, {"per_class": 2, "n_splits": 0}]
+)  # fmt: skip
+def test_a_number_of_rows_folds_or_splits_that_cannot_be_is_refused(ways):
+    with pytest.raises(ValueError, match="Expected .*a whole number from"):
+        Protocol(**ways)

@@ -402,6 +402,9 @@ def test_settings_of_a_table_may_be_words_and_numbers():
         (('dataset = "digits"', ""), "dataset"),
         (('note = "Only a test."', "unit_row = true"), "unknown keys ['unit_row']"),
         (("[columns", "[columns["), "tiny.toml"),
+        (("per_class", "perclass"), "unknown keys ['perclass']"),
+        (("n_splits = 3", "n_splits = 0"), "n_splits is 0. Expected a whole number from 1"),
+        (("accuracy = [90.0]", "accuracy = [90.0, 91.0]"), "has 2 numbers, but the table has 1"),
     ],
 )
 def test_a_mistake_in_a_table_is_named_with_its_file(change, message):

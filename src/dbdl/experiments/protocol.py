@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,11 @@ class Protocol:
         if sum(ways) != 1:
             expected = "exactly one of per_class, folds, leave_one_out and own"
             raise ValueError(f"{sum(ways)} ways to split are given. Expected {expected}.")
+        _check_number("n_splits", self.n_splits, 1)
+        if self.folds is not None:
+            _check_number("folds", self.folds, 2)
+        if self.per_class is not None and not _is_share(self.per_class):
+            _check_number("per_class", self.per_class, 1, "a share between 0 and 1, or ")
 
     def splits(
         self,
@@ -70,6 +76,17 @@ class Protocol:
             assert self.per_class is not None
             for number in range(self.n_splits):
                 yield random_split(y, self.per_class, np.random.default_rng([seed, number]))
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, Real) and 0 < value < 1
+
+
+def _check_number(name: str, value: Any, least: int, other: str = "") -> None:
+    """Refuse what is not a whole number of at least ``least``; ``other`` is allowed as well."""
+    is_whole = isinstance(value, Real) and not isinstance(value, bool) and value == int(value)
+    if not is_whole or value < least:
+        raise ValueError(f"{name} is {value!r}. Expected {other}a whole number from {least}.")
 
 
 def random_split(y: NDArray[Any], per_class: float, rng: np.random.Generator) -> Split:

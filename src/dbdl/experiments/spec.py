@@ -7,7 +7,7 @@ which may name data files and classifiers of their own.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
@@ -88,7 +88,8 @@ class Table:
                 named = {entry.method for entry in entries}
                 unnamed = [m for m in methods().values() if m.name not in named]
                 entries += [Entry(m.name) for m in unnamed if not m.only_where_named]
-            given["columns"] = {name: Protocol(**way) for name, way in given["columns"].items()}
+            given["columns"] = {name: _column(name, way) for name, way in given["columns"].items()}
+            _check_printed(entries, len(given["columns"]))
             return cls(**given, entries=tuple(entries))
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
             raise SpecError(f"{source}: {error}") from error
@@ -120,6 +121,26 @@ def _entry(given: dict[str, Any]) -> Entry:
         raise ValueError(f"unknown method {given['method']!r}; there are {', '.join(methods())}")
     printed = {name: tuple(given.get(name, ())) for name in ("accuracy", "spread")}
     return Entry(**{**given, **printed})
+
+
+def _column(name: str, given: Any) -> Protocol:
+    if not isinstance(given, dict):
+        raise ValueError(f"column {name!r} is {given!r}; {_SHAPE}")
+    try:
+        _check_keys(given, {f.name for f in fields(Protocol)})
+        return Protocol(**given)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from error
+
+
+def _check_printed(entries: Sequence[Entry], n_columns: int) -> None:
+    for entry in entries:
+        for name in ("accuracy", "spread"):
+            if (n := len(getattr(entry, name))) not in (0, n_columns):
+                raise ValueError(
+                    f"{name} of {entry.method!r} has {n} numbers, but the table has {n_columns} "
+                    f"column{'s' * (n_columns > 1)}; expected one for each, or none"
+                )
 
 
 def _check_keys(given: Mapping[str, Any], known: set[str]) -> None:
