@@ -89,5 +89,5 @@ def test_exactly_one_way_to_split_is_given(ways):
              {"folds": True}, {"per_class": 2, "n_splits": 0}]
 )  # fmt: skip
 def test_a_number_of_rows_folds_or_splits_that_cannot_be_is_refused(ways):
-    with pytest.raises(ValueError, match="Expected .*a whole number from"):
+    with pytest.raises(ValueError, match=r"Expected .*a whole number from"):
         Protocol(**ways)

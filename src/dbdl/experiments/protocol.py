@@ -79,12 +79,12 @@ class Protocol:
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, Real) and 0 < value < 1
+    return isinstance(value, Real) and 0 < float(value) < 1
 
 
 def _check_number(name: str, value: Any, least: int, other: str = "") -> None:
     """Refuse what is not a whole number of at least ``least``; ``other`` is allowed as well."""
-    is_whole = isinstance(value, Real) and not isinstance(value, bool) and value == int(value)
+    is_whole = isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
     if not is_whole or value < least:
         raise ValueError(f"{name} is {value!r}. Expected {other}a whole number from {least}.")
 
