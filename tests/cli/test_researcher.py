@@ -11,6 +11,7 @@ import json
 import sys
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from sklearn.datasets import load_wine
 from test_cli import assert_refused, inside
 
@@ -176,6 +177,7 @@ def test_a_module_may_name_its_methods_and_give_grids(desk):
 
 
 def test_workers_know_her_classifier(desk):
+    get_reusable_executor().shutdown()  # workers of earlier tests do not know her folder
     result = run(desk, *COMPARE, "--workers", 2)
     assert "| NearestMean |" in result.stdout and "failed" not in result.stdout
 
