@@ -30,7 +30,7 @@ FEWEST_ROWS = 5
 NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)*)?")
 #: Names of columns of ids, such as ``id``, ``patient_id``, ``caseId`` and ``UUID``.
 ID_NAME = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|key)|.*[a-z](ID|Id)")
-#: From so many rows on, texts of which hardly any comes twice are not categories.
+#: With at least this many rows, texts that hardly ever occur twice are not categories.
 ENOUGH_ROWS = 20
 #: Name under which pandas stores an index without a name.
 STORED_INDEX = re.compile(r"__index_level_\d+__")

@@ -122,7 +122,7 @@ def _reads(read: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def read_numbers(cells: Sequence[str], decimal: str = ".") -> NDArray[np.float64] | None:
-    """Return the numbers of a column, NaN where they are missing; None where one is no number."""
+    """Return the numbers of a column, NaN for missing ones; None if a cell is not a number."""
     try:
         return np.array([number(cell, decimal) for cell in cells], dtype=np.float64)
     except ValueError:

@@ -45,7 +45,7 @@ from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import FittedOwnView, KernelView, Recipe, View, make_views
+from dbdl.views import FittedOwnView, KernelView, Recipe, View, atoms_per_row, make_views
 
 Views = tuple[Recipe, ...]
 
@@ -468,7 +468,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
                 "once. Use a dict of weights, such as that of "
                 "sklearn.utils.class_weight.compute_class_weight for all labels."
             )
-        if any(getattr(view, "atoms_per_row", None) is not None for view in self._fixed_views()):
+        if any(atoms_per_row(view) is not None for view in self._fixed_views()):
             raise ValueError(
                 "partial_fit with a view that asks for few atoms, which need all rows at once. Use "
                 "other views, or fit."

@@ -17,7 +17,7 @@ from dbdl.missing.gaps import COMPLETE, Complete, Gaps
 from dbdl.model.state import Floats
 from dbdl.model.statistics import Weights, some_weights
 from dbdl.rows.lazy import LazyRows
-from dbdl.views import LabelledRows, Recipe, View
+from dbdl.views import LabelledRows, Recipe, View, atoms_per_row
 
 LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 
@@ -68,7 +68,7 @@ class Share:
     @property
     def has_few_atoms(self) -> bool:
         """Whether the view asks for few atoms."""
-        return getattr(self.view, "atoms_per_row", None) is not None
+        return atoms_per_row(self.view) is not None
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Problem:
 
     def settings_of(self, share: Share) -> ChainSettings:
         """Return the settings of a member, whose view may ask for few atoms."""
-        per_row = getattr(share.view, "atoms_per_row", None)
+        per_row = atoms_per_row(share.view)
         if per_row is None:
             return self.settings
         n_initial = max(round(per_row * len(share.fold.learn)), LEAST_PER_CLASS * self.n_classes)

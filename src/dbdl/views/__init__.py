@@ -28,6 +28,7 @@ __all__ = [
     "OwnView",
     "Recipe",
     "View",
+    "atoms_per_row",
     "automatic_views",
     "evenly_spread",
     "make_views",
@@ -123,6 +124,18 @@ def automatic_views(
         return AUTOMATIC_LINEAR
     names = AUTOMATIC + MORE_FOR_FEW_ROWS * few_rows
     return tuple(name for name in names if not (one_size and name.startswith(FEW_ATOMS_OF)))
+
+
+def atoms_per_row(view: Recipe) -> float | None:
+    """Return the initial atoms per row that a view asks for; None if it asks for none.
+
+    Examples
+    --------
+    >>> from dbdl.views import atoms_per_row, view_named
+    >>> atoms_per_row(view_named("few atoms of plain")), atoms_per_row(view_named("plain"))
+    (0.1, None)
+    """
+    return view.atoms_per_row if isinstance(view, View) else None
 
 
 def view_named(name: str) -> View | KernelView:

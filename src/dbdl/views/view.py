@@ -92,8 +92,8 @@ class View(Record):
         Scale rows to unit norm at the end.
     atoms_per_row : float or None
         Initial atoms of chains with this view, per row that they learn from; None leaves the number
-        to the estimator. With few atoms a chain cannot learn single rows by heart, which pays where
-        classes overlap.
+        to the estimator. With few atoms a chain cannot learn single rows by heart. This helps
+        where classes overlap.
 
     Examples
     --------
