@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(autouse=True)
 def methods_of_the_package_only():

@@ -6,8 +6,9 @@ import threading
 import time
 
 import pytest
+from joblib import Parallel, cpu_count, delayed, parallel_config
 
-from dbdl._threads import block_slices, even_slices, run_blocks
+from dbdl._threads import block_slices, even_slices, resolve_n_jobs, run_blocks
 
 
 def test_results_keep_the_order_of_the_blocks():
@@ -69,3 +70,36 @@ def test_even_slices_cover_everything_in_equal_parts(n):
     assert [i for s in slices for i in range(s.start, s.stop)] == list(range(n))
     assert all(s.start % 4 == 0 and s.stop - s.start < 128 + 4 for s in slices)
     assert slices == block_slices(n, slices[0].stop)
+
+
+# ------------------------------------------------------------------------------ number of threads
+
+
+@pytest.fixture
+def no_limit(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+@pytest.mark.usefixtures("no_limit")
+def test_all_processors_are_used_unless_a_number_is_given():
+    assert resolve_n_jobs(None) == resolve_n_jobs(-1) == cpu_count()
+    assert resolve_n_jobs(1) == 1
+
+
+@pytest.mark.parametrize(("allowed", "expected"), [("3", 3), ("5,2", 5), ("0", None), ("x", None)])
+def test_the_variable_that_limits_blas_limits_our_threads_too(allowed, expected, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", allowed)
+    assert resolve_n_jobs(None) == (expected or cpu_count())
+    assert resolve_n_jobs(1) == 1  # a number that is given wins
+
+
+@pytest.mark.usefixtures("no_limit")
+def test_a_context_of_joblib_gives_the_number():
+    with parallel_config(n_jobs=1):
+        assert resolve_n_jobs(None) == 1
+
+
+@pytest.mark.usefixtures("no_limit")
+def test_a_worker_thread_of_joblib_has_one_thread():
+    found = Parallel(n_jobs=2, prefer="threads")(delayed(resolve_n_jobs)(None) for _ in range(2))
+    assert found == [1, 1]

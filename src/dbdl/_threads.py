@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg  # noqa: F401 - loads the BLAS that compiled code calls, so that it can be held
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -175,5 +176,23 @@ def even_slices(n: int, most: int, multiple: int) -> list[slice]:
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """Number of threads asked for by ``n_jobs``, with joblib's meaning of None and -1."""
+    """Number of threads asked for by ``n_jobs``: None means all that are free, -1 all processors.
+
+    In a context of `joblib.parallel_config`, None means its number.
+    """
+    backend, of_context = get_active_backend()
+    if n_jobs is None and of_context is None:
+        return _free_threads(in_worker=bool(backend.nesting_level))
     return min(effective_n_jobs(n_jobs), 2 * (os.cpu_count() or 1))
+
+
+def _free_threads(in_worker: bool) -> int:
+    """One thread per processor, or what ``OMP_NUM_THREADS`` allows; one in a worker of joblib.
+
+    BLAS and the compiled parts of scikit-learn obey the same variable. joblib and Dask set it for
+    the processes that they start, so that these do not ask for more threads than there are cores.
+    """
+    allowed = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if allowed.isdecimal() and int(allowed) > 0:
+        return int(allowed)
+    return 1 if in_worker else int(cpu_count())

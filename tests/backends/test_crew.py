@@ -112,6 +112,13 @@ def test_whole_rounds_have_one_thread_per_item_and_what_is_left_over_shares_them
     assert threads_of(2, 1) == [1, 1]
 
 
+@pytest.mark.parametrize("n_atoms", [2, 20_000])
+def test_chains_that_would_take_too_much_memory_run_one_after_another(n_atoms):
+    size = crew.ProblemSize(n_rows=1000, n_atoms=n_atoms, row_bytes=800)
+    found = crew.Crew(n_threads=4, size=size).map(lambda _, own: own.n_threads, range(4))
+    assert found == ([1] * 4 if n_atoms == 2 else [4] * 4)
+
+
 def test_an_error_of_one_piece_of_work_is_raised():
     def work(item, backend):
         if item == 2:

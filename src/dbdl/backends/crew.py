@@ -21,6 +21,10 @@ from dbdl.model.statistics import SUM_ROWS
 
 logger = logging.getLogger("dbdl")
 
+#: Chains run side by side only if they take less memory than this together, to the nearest order of
+#: magnitude: each copies its rows when it maps and codes them, and holds a few Gram matrices.
+MOST_BYTES, COPIES_OF_ROWS, COPIES_OF_GRAM = 4 * 2**30, 2, 4
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -53,21 +57,30 @@ class Crew:
     def map(self, work: Callable[[Item, Backend], Result], items: Iterable[Item]) -> list[Result]:
         """Call ``work`` with every item and a backend, in parallel; return the results in order.
 
-        In full rounds each item has one thread; the items of the last round share all threads. The
+        Items run side by side as far as threads and memory allow, and share the threads. The
         results do not depend on the number of threads.
         """
         items = list(items)
-        n_lanes = self.backend().n_lanes
+        n_lanes = min(self.backend().n_lanes, self._lanes_in_memory)
         n_left = len(items) % n_lanes
         whole, left = items[: len(items) - n_left], items[len(items) - n_left :]
         results: list[Result] = []
         if n_lanes == 1:
             for item in whole:  # in Python 3.11 a comprehension would be one more frame
-                results.append(self._do(work, 1, item))
+                results.append(self._do(work, self.n_threads, item))
             return results
-        results = run_blocks(partial(self._do, work, 1), whole, n_lanes)
-        n_threads = n_lanes // max(n_left, 1)
+        n_threads = max(self.n_threads // n_lanes, 1)
+        results = run_blocks(partial(self._do, work, n_threads), whole, n_lanes)
+        n_threads = max(self.n_threads // max(n_left, 1), 1)
         return results + run_blocks(partial(self._do, work, n_threads), left, n_left)
+
+    @property
+    def _lanes_in_memory(self) -> int:
+        """Number of chains whose rows, mapped by a view, and Gram matrices fit into memory."""
+        if self.size is None or self.engine is not None:
+            return self.n_threads
+        rows, gram = self.size.n_rows * self.size.row_bytes, 8 * self.size.n_atoms**2
+        return max(MOST_BYTES // (COPIES_OF_ROWS * rows + COPIES_OF_GRAM * gram), 1)
 
     def _do(self, work: Callable[[Item, Backend], Result], n_threads: int, item: Item) -> Result:
         """Do one piece of work, with a second attempt if the device runs out of memory.

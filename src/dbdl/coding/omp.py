@@ -187,7 +187,7 @@ def omp(
     gram : array-like of shape (n_atoms, n_atoms), optional
         ``atoms @ atoms.T``; computed if not given. Only its shape and diagonal are checked.
     n_jobs : int, optional
-        Number of threads; None and -1 mean the same as in joblib. The result does not depend on it.
+        Number of threads; None uses all that are free. The result does not depend on it.
 
     Returns
     -------

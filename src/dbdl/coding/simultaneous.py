@@ -108,7 +108,7 @@ def simultaneous_omp(
     gram : array-like of shape (n_atoms, n_atoms), optional
         ``atoms @ atoms.T``; computed if not given.
     n_jobs : int, optional
-        Number of threads. The result does not depend on it.
+        Number of threads; None uses all that are free. The result does not depend on it.
 
     Returns
     -------

@@ -178,7 +178,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Whether `transform` returns a sparse matrix. If `set_output` asks for data frames, codes are
         dense in any case.
     n_jobs : int, default=None
-        Number of threads. The result does not depend on it.
+        Number of threads. None means one per processor, or as many as the environment variable
+        ``OMP_NUM_THREADS`` allows; -1 means one per processor. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         1 prints a few lines per chain, 2 one line per sweep.

@@ -34,7 +34,7 @@ class ViewTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked
     view : str, View or KernelView, default="unit half-whitened + constant"
         Name of a view, or its recipe from `dbdl.views`.
     n_jobs : int, default=None
-        Number of threads; -1 uses all processors. Any number gives the same bits.
+        Number of threads; None uses all that are free. Any number gives the same bits.
 
     Attributes
     ----------

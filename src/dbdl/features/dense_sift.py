@@ -143,7 +143,7 @@ class DenseSIFT(Declared, TransformerMixin, BaseEstimator):
     longest_side : int or None, default=300
         A larger image is made smaller to this many pixels first, as is usual for Caltech-101.
     n_jobs : int, optional
-        Number of threads, with joblib's meaning. Any number gives the same bits.
+        Number of threads; None uses all that are free. Any number gives the same bits.
 
     References
     ----------

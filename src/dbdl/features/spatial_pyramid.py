@@ -67,7 +67,8 @@ class SpatialPyramid(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     normalize : bool, default=True
         Scale the rows to unit norm.
     n_jobs : int, optional
-        Number of threads, with joblib's meaning. Given a codebook, any number gives the same bits.
+        Number of threads; None uses all that are free. Given a codebook, any number gives the same
+        bits.
     random_state : int, RandomState instance or None, default=0
         Seed of the sample and of k-means.
 

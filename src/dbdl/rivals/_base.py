@@ -168,7 +168,7 @@ class RowParameters(Declared):
     normalize : bool, default=True
         Scale rows to unit norm.
     n_jobs : int, default=None
-        Number of threads; -1 uses all processors. Any number gives the same bits.
+        Number of threads; None uses all that are free. Any number gives the same bits.
     random_state : int, RandomState instance or None, default=None
         Seed of everything that is drawn.
 
