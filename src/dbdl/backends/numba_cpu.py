@@ -26,7 +26,7 @@ from dbdl.backends.host import STRETCH, HostBackend, add_rows
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import PLACES_OF_A_DRAW, Key, Site, fill_logit_bounds, normal, quartered_logit
 from dbdl.model.codes import Scan
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
 #: Most rows swept together: one product with the atoms, then row by row.
@@ -103,7 +103,7 @@ class NumbaBackend(HostBackend):
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
         parameters = _in_one_layout(parameters)
 
-        def squares(rows: slice) -> NDArray[np.float64]:
+        def squares(rows: slice) -> Doubles:
             return row_squares(_residuals(data.X[rows], codes, rows, parameters.atoms))
 
         blocks = block_slices(len(data.X), SWEEP_ROWS)
@@ -111,7 +111,7 @@ class NumbaBackend(HostBackend):
         return self._usage_sums(data, codes, residual_square, parameters.n_atoms)
 
     def _usage_sums(
-        self, data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+        self, data: Data, codes: Codes, residual_square: Doubles, n_atoms: int
     ) -> UsageSums:
         blocks = block_slices(len(data.X), self.block_rows)
 
@@ -129,7 +129,7 @@ class NumbaBackend(HostBackend):
         return tree_sum(block, len(blocks))
 
     def gather(
-        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: NDArray[np.float64]
+        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: Doubles
     ) -> AtomSums:
         row_weight = data.row_weight(precision_of_class)
         blocks = block_slices(len(data.X), self.block_rows)
@@ -158,7 +158,7 @@ class NumbaBackend(HostBackend):
 
 
 def _weighted_usage(
-    rows: slice, data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+    rows: slice, data: Data, codes: Codes, residual_square: Doubles, n_atoms: int
 ) -> UsageSums:
     """Sums over some rows with weights; NumPy adds them up in the order of the rows."""
     assert data.sample_weight is not None
@@ -208,8 +208,8 @@ def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
 
 
 def _search_bound(
-    parameters: Parameters, norm_square: NDArray[np.float64], scan: Scan
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parameters: Parameters, norm_square: Doubles, scan: Scan
+) -> tuple[Doubles, Doubles]:
     """Offset and gain, each (n_classes, n_atoms), of ``offset + gain * match**2``.
 
     With strengths integrated out this is the log-odds of eq. 9. With the paper's scan it is an
@@ -238,7 +238,7 @@ def _residuals(X: Floats, codes: Codes, rows: slice, atoms: Floats) -> Floats:
 
 def _by_atom(
     row_start: NDArray[np.int64], codes: Codes, weight: Floats, n_atoms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Doubles]:
     """List entries by atom: (start of each atom, rows in order, weight * strength)."""
     entries = slice(row_start[0], row_start[-1])
     by_row = csr_matrix(

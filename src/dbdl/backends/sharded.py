@@ -33,7 +33,7 @@ from dbdl.backends.host import HostBackend
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights, left_half, some_weights
 
 #: Most bytes of rows in a part when parts are read in turn; a part has at least one block.
@@ -92,7 +92,7 @@ class Part:
 
     source: Rows
     rows: slice  # of the source
-    class_of_row: NDArray[np.int64]  # of these rows
+    class_of_row: Classes  # of these rows
     n_classes: int
     sample_weight: Weights = None  # of these rows
 
@@ -216,9 +216,7 @@ class ShardedBackend(HostBackend):
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         return self.inner.lane(alone) if self.engine.is_here else nullcontext()
 
-    def place(
-        self, X: Rows, class_of_row: NDArray[np.int64], sample_weight: Weights = None
-    ) -> ShardedData:
+    def place(self, X: Rows, class_of_row: Classes, sample_weight: Weights = None) -> ShardedData:
         X = self.engine.arrange(X)
         data = number_rows(X, class_of_row, sample_weight)
         nodes = self.engine.nodes(X, self.block_rows)
@@ -270,9 +268,7 @@ class ShardedBackend(HostBackend):
         shared = self.engine.share(parameters)
         return self._total(data, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
 
-    def gather(
-        self, data: Any, codes: Any, n_atoms: int, precision_of_class: NDArray[np.float64]
-    ) -> AtomSums:
+    def gather(self, data: Any, codes: Any, n_atoms: int, precision_of_class: Doubles) -> AtomSums:
         return self._total(
             data, lambda i: self._run(_gather, data.parts[i], codes[i], n_atoms, precision_of_class)
         )
@@ -306,7 +302,7 @@ class ShardedBackend(HostBackend):
         return below(Node(nodes[0].first, nodes[-1].last))
 
 
-def _labels_of(data: Data, rows: slice) -> tuple[NDArray[np.int64], int, Weights]:
+def _labels_of(data: Data, rows: slice) -> tuple[Classes, int, Weights]:
     """Class indices of some rows, the number of classes, and the rows' weights."""
     return data.class_of_row[rows], data.n_classes, some_weights(data.sample_weight, rows)
 
@@ -349,7 +345,7 @@ def _gather(
     part: Part | Data,
     codes: Codes,
     n_atoms: int,
-    precision_of_class: NDArray[np.float64],
+    precision_of_class: Doubles,
 ) -> AtomSums:
     data = part.open(inner)
     own = inner.codes_from_host(data, _all_writable(codes), n_atoms)

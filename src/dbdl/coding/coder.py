@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix
 from dbdl.coding._scales import by_scale, unsafe_exponents
 from dbdl.coding.omp import gram_matrix
 from dbdl.model.record import Record
-from dbdl.model.trust import AtLeastOne, Positive, reals
+from dbdl.model.trust import AtLeastOne, Doubles, Positive, reals
 
 Floats = NDArray[np.floating[Any]]
 
@@ -45,8 +45,8 @@ class CodePrior(Record):
     100.0
     """
 
-    probability: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
-    precision: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
+    probability: Annotated[Doubles, reals("n_atoms", least=0)]
+    precision: Annotated[Doubles, reals("n_atoms", least=0)]
     noise_precision: Positive
 
 
@@ -166,12 +166,12 @@ class Coder(Record, ABC):
 
     def slopes(
         self,
-        row: NDArray[np.float64],
+        row: Doubles,
         code: csr_matrix,
         atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
+        weights: Doubles,
         backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    ) -> Doubles:
         """Slopes of ``weights @ code`` in the features of a row, for explanations.
 
         A family whose codes are linear in the row, given the atoms that they use, returns the
@@ -195,21 +195,17 @@ class Coder(Record, ABC):
         step = float(np.finfo(dtype).eps) ** (1 / 3) * (np.abs(row).max() or 1.0)
         near = np.concatenate([row + step * np.eye(len(row)), row - step * np.eye(len(row))])
         up, down = np.split(self.encode(near.astype(dtype), atoms, backend) @ weights, 2)
-        slopes: NDArray[np.float64] = (up - down) / (2 * step)
-        return slopes
+        return (up - down) / (2 * step)
 
 
-def slopes_of_least_squares(
-    atoms: NDArray[np.float64], weights: NDArray[np.float64], penalty: Any = 0.0
-) -> NDArray[np.float64]:
+def slopes_of_least_squares(atoms: Doubles, weights: Doubles, penalty: Any = 0.0) -> Doubles:
     """Slopes (n_features,) of ``weights @ code`` for least squares over a few atoms.
 
     ``penalty`` (n_atoms,) or a number is that of the squared coefficients.
     """
     if np.any(penalty):
         gram = atoms @ atoms.T + np.diag(np.broadcast_to(penalty, len(atoms)))
-        penalised: NDArray[np.float64] = np.linalg.solve(gram, weights) @ atoms
-        return penalised
+        return np.linalg.solve(gram, weights) @ atoms
     return np.asarray(np.linalg.lstsq(atoms, weights)[0], dtype=np.float64)
 
 

@@ -12,7 +12,6 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.coding.coder import (
@@ -24,6 +23,7 @@ from dbdl.coding.coder import (
     slopes_of_least_squares,
 )
 from dbdl.coding.omp import Rule
+from dbdl.model.trust import Doubles
 
 #: Path lengths that are tried and averaged over, at nearly equal ratios.
 LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
@@ -76,12 +76,12 @@ class Greedy(Coder):
 
     def slopes(
         self,
-        row: NDArray[np.float64],
+        row: Doubles,
         code: csr_matrix,
         atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
+        weights: Doubles,
         backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    ) -> Doubles:
         """Slopes of least squares over the atoms of the path, or their mean along it."""
         shorter = [type(self)(n) for n in self.lengths[:-1]]
         dtype = atoms.atoms.dtype

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 
 from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
 from dbdl.coding.lasso import lasso
+from dbdl.model.trust import Doubles
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ class LassoPath(Coder):
 
     def slopes(
         self,
-        row: NDArray[np.float64],
+        row: Doubles,
         code: csr_matrix,
         atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
+        weights: Doubles,
         backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    ) -> Doubles:
         """Slopes given the atoms of the code, their signs, and the atom that would join next.
 
         With the Gram matrix G of the atoms, their correlations c with the row and their signs s,
@@ -79,7 +80,7 @@ class LassoPath(Coder):
         penalty = float(np.mean(signs * rest[used]))
         tied = TIED[atoms.atoms.dtype.name]
         found = _next_atom(rest, every @ by_sign, used, penalty, tied)
-        slopes: NDArray[np.float64] = inverse @ weights[used]
+        slopes: Doubles = inverse @ weights[used]
         if found is None:
             return slopes  # the path ended at a penalty of zero
         joining = np.sign(rest[found]) * every[found]
@@ -99,8 +100,8 @@ LEAST_SLOPE = 1e-6
 
 
 def _next_atom(
-    rest: NDArray[np.float64],
-    by_sign: NDArray[np.float64],
+    rest: Doubles,
+    by_sign: Doubles,
     used: NDArray[Any],
     penalty: float,
     tied: float,

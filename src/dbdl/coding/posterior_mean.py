@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._compile import kernel
@@ -30,7 +29,7 @@ from dbdl.coding.coder import (
     slopes_of_least_squares,
 )
 from dbdl.draws import Site, two_normals, two_uniforms
-from dbdl.model.trust import AtLeastOne
+from dbdl.model.trust import AtLeastOne, Doubles
 
 #: Fraction of the sweeps that are discarded, in which the chain moves away from the greedy code.
 BURN_IN = 0.2
@@ -84,12 +83,12 @@ class PosteriorMean(Coder):
 
     def slopes(
         self,
-        row: NDArray[np.float64],
+        row: Doubles,
         code: csr_matrix,
         atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
+        weights: Doubles,
         backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    ) -> Doubles:
         """Slopes of the posterior mean given that exactly the atoms of the code are used.
 
         The draws of a row are addressed by its content, so those of a row nearby are others, and

@@ -53,7 +53,7 @@ from dbdl.learn.problem import (
 )
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
@@ -231,7 +231,7 @@ class DictionaryEstimator(
     def _pose(
         self,
         X: Any,
-        class_of_row: NDArray[np.int64],
+        class_of_row: Classes,
         classes: NDArray[Any],
         labels: LabelSettings,
         seed: int | None = None,
@@ -269,7 +269,7 @@ class DictionaryEstimator(
         )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
-    def _given_atoms(self, n_features: int) -> NDArray[np.float64] | None:
+    def _given_atoms(self, n_features: int) -> Doubles | None:
         """Return the validated initial atoms (n_atoms, n_features), if there are any."""
         given, n_initial = self.initial_atoms, self.n_initial_atoms
         if given is None:
@@ -528,7 +528,7 @@ class DictionaryEstimator(
 
     @by_blocks
     @single_threaded_blas()
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: ArrayLike) -> Doubles:
         """Log density of rows under the model, a measure of how normal they are.
 
         The exact density sums over every usage of the atoms and has no closed form. This is its
@@ -552,8 +552,7 @@ class DictionaryEstimator(
         check_is_fitted(self)
         rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
         found = [c.log_evidence(rows, backend, unit=self.normalize) for c in self.chains_]
-        mean: NDArray[np.float64] = np.mean(found, axis=0)
-        return mean
+        return np.mean(found, axis=0)
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> NDArray[np.floating[Any]]:
         """Reconstruct rows from codes, averaged over the chains.
@@ -577,8 +576,7 @@ class DictionaryEstimator(
             restored = chain.view.restore(decode(codes[:, first:last], chain.atoms))
             rows.append(restored / len(self.chains_))
             first = last
-        mean: Floats = np.sum(rows, axis=0)
-        return mean
+        return np.sum(rows, axis=0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "chains_")

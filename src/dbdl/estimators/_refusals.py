@@ -140,8 +140,7 @@ class RefusalMixin:
             classes usually are.
         """
         threshold = self._measured().threshold_of_sets(_share(coverage, "coverage"))
-        in_set: NDArray[np.bool_] = self.predict_proba(X) >= threshold
-        return in_set
+        return self.predict_proba(X) >= threshold
 
     def _measured(self) -> UnseenRows:
         if "refusals_" not in vars(self):

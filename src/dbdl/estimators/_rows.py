@@ -25,7 +25,7 @@ from dbdl.estimators._refusals import RefusalMixin
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.settings import NOT_NEGATIVE as NOT_NEGATIVE
 from dbdl.model.settings import POSITIVE as POSITIVE
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import Length, Positive, RecordError, Scope
 from dbdl.rows.readers import is_dask
 
@@ -121,15 +121,13 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         self.__dict__.pop("refusals_", None)
         return super()._labelled_rows(X, y, reset=reset)
 
-    def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+    def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, Classes]:
         """Rows to learn from and their class indices; sets ``classes_``."""
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
         return rows, self._class_of_row(rows, labels)
 
-    def _class_of_row(
-        self, rows: Any, labels: NDArray[Any], of_rows: str = ""
-    ) -> NDArray[np.int64]:
+    def _class_of_row(self, rows: Any, labels: NDArray[Any], of_rows: str = "") -> Classes:
         """Class indices of rows to learn from, named by ``of_rows``; sets ``classes_``."""
         self._check_not_all_zero(rows)
         classes, class_of_row = np.unique(labels, return_inverse=True)
@@ -174,7 +172,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return float(super().score(X, as_labels(y), sample_weight))
 
     @by_blocks
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Doubles:
         """Class probabilities: softmax of the scores with a temperature fitted on held-out rows.
 
         Parameters
@@ -188,7 +186,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return self._probabilities(self._scores(X))
 
     @by_blocks
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: ArrayLike) -> Doubles:
         """Logarithms of the class probabilities, finite even if a probability is 0 in floats.
 
         Parameters
@@ -202,29 +200,27 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return self._log_probabilities(self._scores(X))
 
     @by_blocks
-    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _scores(self, X: ArrayLike) -> Doubles:
         """Return the scores of `decision_function`."""
         check_is_fitted(self)
-        scores: NDArray[np.float64] = self.decision_function(X)
-        return scores
+        return self.decision_function(X)
 
-    def _decided(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _decided(self, scores: Doubles) -> Classes:
         """Return the index of the class with the highest score for each row."""
         # After partial_fit there may be only one class so far.
         binary = scores.ndim == 1 and len(self.classes_) == 2
         return (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
 
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _probabilities(self, scores: Doubles) -> Doubles:
         """Return the class probabilities of rows with these scores."""
         return to_probabilities(*self._sharpened(scores))
 
-    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_probabilities(self, scores: Doubles) -> Doubles:
         """Return the logarithms of the class probabilities of rows with these scores."""
         scores, sharpness = self._sharpened(scores)
-        found: NDArray[np.float64] = log_softmax(sharpness * scores, axis=1)
-        return found
+        return log_softmax(sharpness * scores, axis=1)
 
-    def _sharpened(self, scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def _sharpened(self, scores: Doubles) -> tuple[Doubles, float]:
         """Return scores (n_samples, n_classes), and the factor before their softmax."""
         if len(self.classes_) == 1:
             return np.zeros((len(scores), 1)), 1.0

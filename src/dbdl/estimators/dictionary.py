@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
@@ -24,7 +24,7 @@ from dbdl.learn.online import finish_batch, learn_batch
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
 from dbdl.model.statistics import Weights
-from dbdl.model.trust import Scope
+from dbdl.model.trust import Classes, Scope
 from dbdl.rows.lazy import in_memory
 
 
@@ -216,7 +216,7 @@ class BetaProcessDictionary(DictionaryEstimator):
     def _problem(
         self,
         X: Any,
-        one_class: NDArray[np.int64],
+        one_class: Classes,
         sample_weight: Weights,
         seed: int | None = None,
     ) -> tuple[Problem, Crew]:

@@ -44,8 +44,7 @@ class Gamma(NamedTuple):
 
 def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
     """Residual of a sample without the k-th atom (eq. 7): x - code @ atoms + code[k] atoms[k]."""
-    left: Floats = x - code @ atoms + code[k] * atoms[k]
-    return left
+    return x - code @ atoms + code[k] * atoms[k]
 
 
 def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:

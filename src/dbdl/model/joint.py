@@ -16,7 +16,7 @@ from dbdl.model.conditionals import (
     strength_precision_posterior,
 )
 from dbdl.model.priors import Priors
-from dbdl.model.state import Parameters
+from dbdl.model.state import Classes, Parameters
 from dbdl.model.statistics import SeenSums, UsageSums
 from dbdl.model.trust import Floats
 
@@ -83,14 +83,12 @@ def log_joint(
 
 def log_normal(n: Floats | Counts, square: Floats, precision: Floats) -> Floats:
     """Log density of ``n`` centred normal values whose squares sum to ``square``."""
-    density: Floats = 0.5 * (n * (np.log(precision) - LOG_2PI) - precision * square)
-    return density
+    return 0.5 * (n * (np.log(precision) - LOG_2PI) - precision * square)
 
 
 def log_gamma(x: Floats, shape: float, rate: float) -> Floats:
     """Log density of Gamma(shape, rate)."""
-    density: Floats = shape * np.log(rate) - gammaln(shape) + (shape - 1) * np.log(x) - rate * x
-    return density
+    return shape * np.log(rate) - gammaln(shape) + (shape - 1) * np.log(x) - rate * x
 
 
 def log_selection(logit: Floats, count: Counts, n_rows: Counts, priors: Priors) -> float:
@@ -112,7 +110,7 @@ class PriorDraw(NamedTuple):
 
 def draw_from_prior(
     rng: np.random.Generator,
-    class_of_row: NDArray[np.int64],
+    class_of_row: Classes,
     n_features: int,
     priors: Priors,
     *,
@@ -148,10 +146,9 @@ def draw_from_prior(
 
 
 def draw_data(
-    rng: np.random.Generator, class_of_row: NDArray[np.int64], parameters: Parameters, codes: Floats
+    rng: np.random.Generator, class_of_row: Classes, parameters: Parameters, codes: Floats
 ) -> Floats:
     """Draw data (n_samples, n_features) given everything else."""
     scale = 1.0 / np.sqrt(parameters.noise_precision[class_of_row])[:, np.newaxis]
     noise = rng.standard_normal((len(codes), parameters.atoms.shape[1]))
-    data: Floats = codes @ parameters.atoms + scale * noise
-    return data
+    return codes @ parameters.atoms + scale * noise

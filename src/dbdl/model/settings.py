@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dbdl.model.codes import Scan
 from dbdl.model.smooth_atoms import SmoothAtoms
-from dbdl.model.trust import check
+from dbdl.model.trust import Doubles, check
 
 #: Weights, penalties and precisions beyond this, or precisions below its inverse, would swamp all
 #: other terms; float32 ends at 3e38.
@@ -165,7 +165,7 @@ class ModelSettings(BaseEstimator):
             check(SmoothAtoms, self.atom_prior, "atom_prior")
 
 
-def _by_class(name: str, value: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+def _by_class(name: str, value: Any, classes: NDArray[Any]) -> Doubles:
     """Return positive values (n_classes,) from a mapping or an array."""
     known = classes.tolist()
     if isinstance(value, dict):

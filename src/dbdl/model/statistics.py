@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import ArrayRecord
-from dbdl.model.trust import Floats, counts, reals
+from dbdl.model.trust import Doubles, Floats, counts, reals
 
 Numbers = NDArray[Any]
 #: Positive weights of rows (n_samples,) in all sums; None if every row counts once.
-Weights = NDArray[np.float64] | None
+Weights = Doubles | None
 
 #: Counts that are forgotten in part are rounded.
 ROUNDING = 1e-6

@@ -30,7 +30,7 @@ from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import (
     Atoms,
     ClassOfAtom,
@@ -42,8 +42,7 @@ from dbdl.model.trust import (
     check,
 )
 
-Classes = NDArray[np.int64]
-Scores = NDArray[np.float64]
+Scores = Doubles
 
 #: The temperature is fitted on one part of this many, held out of a second fit.
 CALIBRATION_PARTS = 5
@@ -83,7 +82,7 @@ class Lesson:
         """Return the rows of each class."""
         return [self.X[self.class_of_row == c] for c in range(self.n_classes)]
 
-    def label_atoms(self, codes: csr_matrix, penalty: float) -> NDArray[np.float64]:
+    def label_atoms(self, codes: csr_matrix, penalty: float) -> Doubles:
         """Ridge regression of the labels on the codes of the rows, (n_atoms, n_classes)."""
         return ridge_label_atoms(codes, self.class_of_row, self.n_classes, penalty)
 
@@ -99,7 +98,7 @@ class Model(Protocol):
         """Atoms (n_atoms, n_features)."""
 
     @property
-    def objective(self) -> NDArray[np.float64]:
+    def objective(self) -> Doubles:
         """Objective after each iteration; empty for a method without iterations."""
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:

@@ -14,7 +14,7 @@ from dbdl._parameters import AnyCount, AnyWeight, PositiveCount
 from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, NClasses, NotNegative, Objective
 from dbdl.rivals._atoms import Start
 from dbdl.rivals._base import RivalClassifier, Scores
@@ -117,7 +117,7 @@ class DecidingModel(ClassLossModel):
 def alternate(
     step: Callable[[Floats, Codes], tuple[Floats, Codes, float]],
     atoms: Floats, codes: Codes, n_iterations: int,
-) -> tuple[Floats, Codes, NDArray[np.float64]]:  # fmt: skip
+) -> tuple[Floats, Codes, Doubles]:  # fmt: skip
     """Return atoms and codes after so many steps, and the objective, which a step gives last."""
     trace = []
     for _ in range(n_iterations):

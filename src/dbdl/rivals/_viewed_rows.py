@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +16,7 @@ from dbdl.estimators._rows import ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.estimators.view_transformer import ViewTransformer
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rivals._base import CALIBRATION_PARTS, RivalClassifier, Scores
 from dbdl.rivals._behind import Behind
@@ -111,12 +111,12 @@ class ViewedRowsClassifier(Behind, ScoreClassifier):
             self.temperature_ = self._fit_temperature(rows, class_of_row)
         return self
 
-    def _learn(self, X: Floats, class_of_row: NDArray[np.int64]) -> tuple[ViewTransformer, Any]:
+    def _learn(self, X: Floats, class_of_row: Classes) -> tuple[ViewTransformer, Any]:
         view = ViewTransformer(self.view, n_jobs=self.classifier.n_jobs).fit(X, class_of_row)
         rival = clone(self.classifier).set_params(calibrate=False)
         return view, rival.fit(view.transform(X), class_of_row)
 
-    def _fit_temperature(self, X: Floats, class_of_row: NDArray[np.int64]) -> float:
+    def _fit_temperature(self, X: Floats, class_of_row: Classes) -> float:
         """Temperature of the softmax on rows that a second view and rival did not see."""
         key = make_key(self.classifier._seed())
         folds = stratified_folds(key, class_of_row, CALIBRATION_PARTS, 1)
@@ -132,10 +132,9 @@ class ViewedRowsClassifier(Behind, ScoreClassifier):
     def decision_function(self, X: ArrayLike) -> Scores:
         """Scores of the rival, of shape (n_samples, n_classes), or (n_samples,) for two classes."""
         check_is_fitted(self)
-        scores: Scores = self.classifier_.decision_function(
+        return self.classifier_.decision_function(
             self.view_transformer_.transform(self._rows(X, reset=False))
         )
-        return scores
 
     predict_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_proba)
     predict_log_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_log_proba)

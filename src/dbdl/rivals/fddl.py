@@ -10,10 +10,10 @@ import numpy as np
 
 from dbdl._parameters import AnyWeight
 from dbdl._threads import block_slices, run_blocks
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Floats
 from dbdl.model.trust import AtomBlocks, ByClass, NotNegative
 from dbdl.rivals._atoms import start_atoms, update_atoms
-from dbdl.rivals._base import Classes, Lesson, Scores
+from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     DecidingClassifier,
     DecidingModel,

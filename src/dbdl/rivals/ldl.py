@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyWeight
 from dbdl._threads import run_blocks
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import ByClass, NotNegative
 from dbdl.rivals._atoms import start_atoms, update_atoms
 from dbdl.rivals._base import Lesson, Scores
@@ -27,7 +26,7 @@ from dbdl.rivals._class_atoms import (
     total_square,
 )
 
-Weights = NDArray[np.float64]
+Weights = Doubles
 
 #: Projected gradient steps for the weights of a class in one iteration.
 WEIGHT_STEPS = 30

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyWeight, PositiveWeight
 from dbdl.model.ridge import solve_ridge
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import Projection
-from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
+from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._class_atoms import squared_class_residuals
 
 
@@ -28,8 +27,8 @@ class ProCRCModel(RowsModel):
 
 
 def quadratic_of_codes(
-    gram: NDArray[np.float64], class_of_row: Classes, n_classes: int, agreement: float
-) -> NDArray[np.float64]:
+    gram: Doubles, class_of_row: Classes, n_classes: int, agreement: float
+) -> Doubles:
     """Matrix of the squares in a code but for the penalty, (n_samples, n_samples).
 
     A class leaves that part of the reconstruction which comes from all other classes. So a pair

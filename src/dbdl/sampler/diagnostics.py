@@ -83,8 +83,7 @@ def split(values: Values) -> Values:
 def rank_normalised(values: Values) -> Values:
     """Normal scores of the ranks of all values, which need not have a variance."""
     rank = rankdata(values, method="average").reshape(values.shape)
-    scores: Values = ndtri((rank - 0.375) / (values.size + 0.25))
-    return scores
+    return ndtri((rank - 0.375) / (values.size + 0.25))
 
 
 def _says_nothing(halves: Values) -> bool:
@@ -130,8 +129,7 @@ def autocovariance(values: Values) -> Values:
     n_draws = values.shape[1]
     centred = values - values.mean(axis=1, keepdims=True)
     spectrum = np.abs(np.fft.rfft(centred, 2 * n_draws, axis=1)) ** 2
-    found: Values = np.fft.irfft(spectrum, 2 * n_draws, axis=1)[:, :n_draws] / n_draws
-    return found
+    return np.fft.irfft(spectrum, 2 * n_draws, axis=1)[:, :n_draws] / n_draws
 
 
 # -------------------------------------------------------------------------------------- the table

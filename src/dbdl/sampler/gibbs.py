@@ -20,7 +20,7 @@ from dbdl.model.codes import Scan
 from dbdl.model.joint import log_joint
 from dbdl.model.priors import Priors
 from dbdl.model.prune import atoms_to_keep
-from dbdl.model.state import Floats, Parameters, State
+from dbdl.model.state import Doubles, Floats, Parameters, State
 from dbdl.model.statistics import UsageSums
 
 #: A Gamma distribution with a smaller shape is vague: its draws are 0 to machine precision.
@@ -160,7 +160,7 @@ class _Precisions:
     priors: Priors
     options: Options
 
-    def of_strengths(self, now: Parameters) -> NDArray[np.float64]:
+    def of_strengths(self, now: Parameters) -> Doubles:
         """Draw each class's strength precision (eq. 12)."""
         data, priors, before = self.data, self.priors, now.strength_precision
         n_strengths = priors.n_strengths(self.sums)
@@ -180,7 +180,7 @@ class _Precisions:
         drawn = self._gammas(Site.STRENGTH_PRECISION, informed, *posterior)
         return np.where(drawn < SMALLEST_PRECISION, before, drawn)
 
-    def of_noise(self, now: Parameters) -> NDArray[np.float64]:
+    def of_noise(self, now: Parameters) -> Doubles:
         """Draw the noise precision (eq. 13), shared by all classes or one per class."""
         data, priors = self.data, self.priors
         n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
@@ -196,9 +196,7 @@ class _Precisions:
         drawn = np.where(vague, now.noise_precision[: len(drawn)], drawn)
         return np.broadcast_to(drawn, data.n_classes).copy()
 
-    def _gammas(
-        self, site: Site, some: NDArray[np.bool_], shape: Floats, rate: Floats
-    ) -> NDArray[np.float64]:
+    def _gammas(self, site: Site, some: NDArray[np.bool_], shape: Floats, rate: Floats) -> Doubles:
         """Draw Gamma variates for some of the classes; 0 for the others."""
         drawn, places = np.zeros(len(some)), self.data.first_row[some]
         drawn[some] = gammas(self.key, site, places, self.number, shape[some]) / rate[some]
