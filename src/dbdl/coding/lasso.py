@@ -136,14 +136,13 @@ def lasso(
     Returns
     -------
     codes : csr_matrix of shape (n_samples, n_atoms)
-        Codes with sorted column indices, in the float dtype of ``X``.
+        With sorted column indices, in the float dtype of ``X``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dbdl.coding.lasso import lasso
-    >>> lasso([[3.0, 0.0, -1.0]], np.eye(3), penalty=0.5).toarray()
-    array([[ 2.5,  0. , -0.5]])
+    >>> from dbdl.coding import lasso
+    >>> lasso([[3.0, -1.0]], [[1.0, 0.0], [0.0, 1.0]], penalty=0.5).toarray()
+    array([[ 2.5, -0.5]])
     """
     check_rule(penalty, tol, n_nonzero)
     rows, dictionary = as_matrices(X, atoms)

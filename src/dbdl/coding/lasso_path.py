@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
+from dbdl.coding.coder import CodedRow, Coder, CodingBackend, Floats, PreparedAtoms
 from dbdl.coding.lasso import lasso
 from dbdl.model.trust import Doubles
 
@@ -22,11 +22,10 @@ class LassoPath(Coder):
     Examples
     --------
     >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
     >>> from dbdl.backends import NumbaBackend
     >>> from dbdl.coding import LassoPath, PreparedAtoms
-    >>> LassoPath(1).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()  # 3, shrunk by 1
+    >>> row = np.array([[3.0, 0.0, 1.0]])
+    >>> LassoPath(1).encode(row, PreparedAtoms(np.eye(3)), NumbaBackend()).toarray()  # 3 - 1
     array([[2., 0., 0.]])
     """
 
@@ -43,25 +42,11 @@ class LassoPath(Coder):
         cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
     ) -> list[csr_matrix]:
         """Codes by each coder, one path each."""
-        return [
-            lasso(
-                X,
-                atoms.atoms,
-                gram=atoms.wide_gram,
-                n_threads=backend.n_threads,
-                n_nonzero=atoms.longest(coder.n_nonzero),
-            )
-            for coder in coders
-        ]
+        gram, n_threads = atoms.wide_gram, backend.n_threads
+        lengths = [atoms.longest(coder.n_nonzero) for coder in coders]
+        return [lasso(X, atoms.atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
 
-    def slopes(
-        self,
-        row: Doubles,
-        code: csr_matrix,
-        atoms: PreparedAtoms,
-        weights: Doubles,
-        backend: CodingBackend,
-    ) -> Doubles:
+    def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes given the atoms of the code, their signs, and the atom that would join next.
 
         With the Gram matrix G of the atoms, their correlations c with the row and their signs s,
@@ -69,6 +54,7 @@ class LassoPath(Coder):
         join. Its correlation with the residual is then p, up to its sign, so p is linear in the
         row, and so is the code.
         """
+        row, code, atoms, _ = coded
         used, coefficients = code.indices, code.data.astype(np.float64)
         if not len(used):
             return np.zeros(len(row))
@@ -100,11 +86,7 @@ LEAST_SLOPE = 1e-6
 
 
 def _next_atom(
-    rest: Doubles,
-    by_sign: Doubles,
-    used: NDArray[Any],
-    penalty: float,
-    tied: float,
+    rest: Doubles, by_sign: Doubles, used: NDArray[Any], penalty: float, tied: float
 ) -> int | None:
     """Return the atom that would join the path next, if there is one.
 

@@ -133,15 +133,21 @@ class Pursuit:
         The codes of a path have nested supports, so their mean has the support of the longest.
         """
         coefficients = _mean_of_nested([self.coefficients[i] for i in which])
-        length = coefficients.shape[1]
-        chosen = np.arange(length) < self.count[:, np.newaxis]
-        indptr = np.concatenate([[0], np.cumsum(np.minimum(self.count, length))]).astype(np.int32)
-        codes = csr_matrix(
-            (coefficients[chosen], self.order[:, :length][chosen], indptr),
-            shape=(len(coefficients), n_atoms),
-        )
-        codes.sort_indices()
-        return codes
+        return codes_of_paths(self.order, self.count, coefficients, n_atoms)
+
+
+def codes_of_paths(order: Array, count: Array, coefficients: Array, n_atoms: int) -> csr_matrix:
+    """Codes (n_samples, n_atoms), columns sorted, from the coefficients (n_samples, length).
+
+    A path may have fewer atoms than ``length``, and ``order`` may go on behind it.
+    """
+    length = coefficients.shape[1]
+    chosen = np.arange(length) < count[:, np.newaxis]
+    ends = np.concatenate([[0], np.cumsum(np.minimum(count, length))]).astype(np.int32)
+    parts = (coefficients[chosen], order[:, :length][chosen], ends)
+    codes = csr_matrix(parts, shape=(len(coefficients), n_atoms))
+    codes.sort_indices()
+    return codes
 
 
 def _mean_of_nested(parts: list[Array]) -> Array:
@@ -234,10 +240,8 @@ def omp_path(
     Examples
     --------
     >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
     >>> from dbdl.coding import omp_path
-    >>> [codes.nnz for codes in omp_path(X, atoms, [1, 2])]
+    >>> [codes.nnz for codes in omp_path([[3.0, 0.0, 1.0]], np.eye(3), [1, 2])]
     [1, 2]
     """
     return _code(X, atoms, as_lengths(n_nonzero), None, rule, gram, n_jobs)

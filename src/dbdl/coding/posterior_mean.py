@@ -22,6 +22,7 @@ from dbdl._compile import kernel
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.coder import (
+    CodedRow,
     Coder,
     CodingBackend,
     Floats,
@@ -81,23 +82,16 @@ class PosteriorMean(Coder):
             for coder, n, start in zip(coders, lengths, starts, strict=True)
         ]
 
-    def slopes(
-        self,
-        row: Doubles,
-        code: csr_matrix,
-        atoms: PreparedAtoms,
-        weights: Doubles,
-        backend: CodingBackend,
-    ) -> Doubles:
+    def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes of the posterior mean given that exactly the atoms of the code are used.
 
         The draws of a row are addressed by its content, so those of a row nearby are others, and
         differences between their codes would be noise.
         """
-        used, prior = code.indices, atoms.prior
+        used, atoms, prior = coded.code.indices, coded.atoms.atoms, coded.atoms.prior
         assert prior is not None
         penalty = prior.precision[used] / prior.noise_precision
-        return slopes_of_least_squares(atoms.atoms[used].astype(np.float64), weights[used], penalty)
+        return slopes_of_least_squares(atoms[used].astype(np.float64), weights[used], penalty)
 
     def __str__(self) -> str:
         return "the posterior mean"

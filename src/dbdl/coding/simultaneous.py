@@ -28,7 +28,7 @@ from dbdl.coding._checks import (
     check_n_jobs,
 )
 from dbdl.coding._scales import unsafe_exponents
-from dbdl.coding.omp import DEPENDENCE, gram_matrix
+from dbdl.coding.omp import DEPENDENCE, codes_of_paths, gram_matrix
 
 Array = NDArray[Any]
 
@@ -68,20 +68,12 @@ class SharedCodes:
 
     def of_member(self, number: int, n_atoms: int) -> csr_matrix:
         """Codes (n_groups, n_atoms) of one row of each group."""
-        return self._to_csr(self.coefficients[:, number], n_atoms)
+        return codes_of_paths(self.order, self.count, self.coefficients[:, number], n_atoms)
 
     def mean(self, n_atoms: int) -> csr_matrix:
         """Mean codes (n_groups, n_atoms) of the rows of each group."""
         share = self.coefficients / np.maximum(self.n_members, 1)[:, np.newaxis, np.newaxis]
-        return self._to_csr(share.sum(axis=1), n_atoms)
-
-    def _to_csr(self, coefficients: Array, n_atoms: int) -> csr_matrix:
-        chosen = np.arange(self.order.shape[1]) < self.count[:, np.newaxis]
-        ends = np.concatenate([[0], np.cumsum(self.count)]).astype(np.int32)
-        parts = (coefficients[chosen], self.order[chosen], ends)
-        codes = csr_matrix(parts, shape=(len(self.order), n_atoms))
-        codes.sort_indices()
-        return codes
+        return codes_of_paths(self.order, self.count, share.sum(axis=1), n_atoms)
 
 
 def simultaneous_omp(

@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 
 from dbdl._products import row_products
 from dbdl.backends import Backend
+from dbdl.coding.coder import CodedRow
 from dbdl.learn.members import Member
 from dbdl.model.state import Floats
 from dbdl.views.attribution import Path, training_mean
@@ -66,10 +67,9 @@ def share_out(
     codes = member.coder.encode(path.mapped.astype(member.atoms.dtype), atoms, backend)
     values = codes[::2] @ weights
     values[-1] = (code @ weights)[0]
-    slopes = [
-        member.coder.slopes(path.mapped[i], codes[i], atoms, weights, backend)
-        for i in range(1, len(path.mapped), 2)
-    ]
+    middles = range(1, len(path.mapped), 2)
+    coded = (CodedRow(path.mapped[i], codes[i], atoms, backend) for i in middles)
+    slopes = [member.coder.slopes(one, weights) for one in coded]
     parts = path.shares(np.array(slopes))
     missed = np.diff(values) - parts.sum(axis=1)
     spread = _in_proportion(missed, np.abs(parts), row != baseline)
