@@ -541,7 +541,7 @@ class DictionaryEstimator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Missing values (NaN) are filled first.
+            As for `transform`.
 
         Returns
         -------

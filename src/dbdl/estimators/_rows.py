@@ -187,15 +187,9 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
 
     @by_blocks
     def predict_log_proba(self, X: ArrayLike) -> Doubles:
-        """Logarithms of the class probabilities, finite even if a probability is 0 in floats.
+        """Logarithms (n_samples, n_classes) of the probabilities that `predict_proba` returns.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
+        They are finite even if a probability is 0 in floats.
         """
         return self._log_probabilities(self._scores(X))
 

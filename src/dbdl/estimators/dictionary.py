@@ -180,11 +180,9 @@ class BetaProcessDictionary(DictionaryEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Not used.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, as in `DBDLClassifier.partial_fit`.
+        X, y, sample_weight
+            As for `fit`, with weights as in `DBDLClassifier.partial_fit`. Missing values are filled
+            by what is known from the first batch; none are drawn.
 
         Returns
         -------

@@ -74,17 +74,7 @@ class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     components_: Directions = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the directions; only the width of X counts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self : object
-        """
+        """Draw the directions for rows (n_samples, n_features); only their width counts."""
         self._validate_params()
         rows = validate_rows(self, X)
         random = check_random_state(self.random_state)
@@ -100,16 +90,7 @@ class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self._check_attributes(scope, "n_features_in_", "components_")
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Project rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        projected : ndarray of shape (n_samples, n_components)
-        """
+        """Project rows (n_samples, n_features) on the directions: (n_samples, n_components)."""
         check_is_fitted(self)
         rows = validate_rows(self, X, reset=False)
         rows = near_one(rows) if self.normalize else refuse_huge(rows)

@@ -53,10 +53,8 @@ class PredictiveCheckDisplay:
         The norm of the residual that the chain's number of non-zeros leaves, and the number of
         atoms until the residual is as small as the noise (at most 50); both by matching pursuit
         over the drawn atoms.
-    axes_, ax_ : ndarray of Axes, Axes
-        The axes of all panels, and of the first; set by `plot`.
-    figure_ : Figure
-        Set by `plot`.
+    axes_, ax_, figure_ : ndarray of Axes, Axes, Figure
+        All panels, the first of them, and their figure; set by `plot`.
 
     Examples
     --------

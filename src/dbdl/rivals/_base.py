@@ -273,18 +273,7 @@ class RivalClassifier(RowParameters, ScoreClassifier):
     @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from labelled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-
-        Returns
-        -------
-        self
-        """
+        """Learn from rows (n_samples, n_features) with class labels of any kind (n_samples,)."""
         lesson = self._lesson(X, y)
         with single_threaded_blas():
             self._publish(self._learn(lesson))
@@ -293,16 +282,10 @@ class RivalClassifier(RowParameters, ScoreClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> Scores:
-        """Scores of rows: the higher, the more likely the class.
+        """Score rows (n_samples, n_features): the higher, the more likely the class.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, positive scores speak for ``classes_[1]``.
+        Scores have the shape (n_samples, n_classes). With two classes it is (n_samples,), and
+        positive scores speak for ``classes_[1]``.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False).astype(self.atoms_.dtype, copy=False)
