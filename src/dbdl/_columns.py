@@ -51,15 +51,10 @@ class Cells(Enum):
 
 #: Such columns number or name the rows, and are not features.
 OF_ROWS = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
-#: Such columns are not learned from.
-LEFT_OUT = (*OF_ROWS, Cells.EMPTY, Cells.ONE_TEXT, Cells.MANY_TEXTS)
 #: Notes on columns that are left out, or that perhaps should be.
 UNNAMED_COLUMN = ("left out", "a first column without a name holds the names of rows")
 INDEX_COLUMN = ("left out", "stored as the index of the rows")
-ID_COLUMN = (
-    "left out",
-    "a different whole number in every row, and the name of an id",
-)
+ID_COLUMN = ("left out", "a different whole number in every row, and the name of an id")
 DROPPED_COLUMN = ("left out", "as asked")
 NOTES = {
     Cells.COUNT_ROWS: ("left out", "consecutive whole numbers only number the rows"),

@@ -152,11 +152,8 @@ class Dataset:
 
     def rows(self, chosen: NDArray[Any]) -> Dataset:
         """Return some of the rows, by a mask or by their numbers."""
-        per_row: dict[str, Any] = {name: getattr(self, name) for name in PER_ROW}
-        some: dict[str, Any] = {
-            name: None if values is None else values[chosen] for name, values in per_row.items()
-        }
-        return replace(self, **some)
+        known = {name: getattr(self, name) for name in PER_ROW if getattr(self, name) is not None}
+        return replace(self, **{name: values[chosen] for name, values in known.items()})
 
     def frame(self) -> Any:
         """Return the features as a pandas DataFrame, with their names.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -85,11 +86,8 @@ class ClassLossModel(Record):
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the loss of each class."""
-
-        def loss(c: int) -> Scores:
-            return self.local_loss(X, c)
-
-        return -np.column_stack(run_blocks(loss, range(self.n_classes), n_threads))
+        losses = run_blocks(partial(self.local_loss, X), range(self.n_classes), n_threads)
+        return -np.column_stack(losses)
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,11 @@ class SharedCodes:
     ) -> list[FistaResult]:
         """Codes of all classes, improved from those before."""
         gram = atoms @ atoms.T
-        return run_blocks(
-            lambda c: self.code_class(c, atoms, gram, before[c], curvature),
-            range(len(self.rows)), self.n_threads,
-        )  # fmt: skip
+
+        def of_class(c: int) -> FistaResult:
+            return self.code_class(c, atoms, gram, before[c], curvature)
+
+        return run_blocks(of_class, range(len(self.rows)), self.n_threads)
 
     def others(self, c: int) -> NDArray[np.bool_]:
         """Mask of the atoms of classes other than c, (n_atoms,)."""
