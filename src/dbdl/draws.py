@@ -302,15 +302,13 @@ def log_gammas(
     flat = np.ascontiguousarray(shapes, dtype=np.float64).ravel()
     if not (flat > 0).all():  # no attempt at such a variate would ever be accepted
         raise ValueError(f"shapes of Gamma variates must be positive, got {flat.min()}")
-    out, accepted = np.empty(flat.size), np.empty(flat.size, dtype=np.bool_)
-    _try_log_gammas(key, int(site), places, births, sweep, flat, 0, out, accepted)
-    attempt = 0
-    while len(left := np.flatnonzero(~accepted)):
-        attempt += 1
-        again, fine = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
+    out, left, attempt = np.empty(flat.size), np.arange(flat.size), 0
+    while len(left):  # those that the last attempt did not accept
+        out_left, accepted = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
         at = places[left], births[left], sweep, flat[left]
-        _try_log_gammas(key, int(site), *at, attempt, again, fine)
-        out[left], accepted[left] = again, fine
+        _try_log_gammas(key, int(site), *at, attempt, out_left, accepted)
+        out[left] = out_left
+        left, attempt = left[~accepted], attempt + 1
     return out.reshape(shapes.shape)
 
 

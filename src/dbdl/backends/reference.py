@@ -42,27 +42,23 @@ class ReferenceBackend(HostBackend):
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan
     ) -> tuple[Codes, UsageSums]:
-        dense = codes.to_dense(parameters.n_atoms).astype(np.float64)
+        atoms, births = parameters.atoms, parameters.births
+        dense = codes.to_dense(len(atoms)).astype(np.float64)
         randomness = (
             (draws.quartered_uniform, Site.USAGE),
             (draws.normal, Site.STRENGTH),
             (draws.normal, Site.PRIOR_STRENGTH),
         )
+        by_class = (
+            parameters.selection_logit, parameters.strength_precision, parameters.noise_precision,
+        )  # fmt: skip
         for i, (x, c) in enumerate(zip(data.X, data.class_of_row, strict=True)):
             drawn = (
-                [draw(key, int(site), data.offset + i, k, number) for k in parameters.births]
+                np.array([draw(key, int(site), data.offset + i, k, number) for k in births])
                 for draw, site in randomness
             )
-            dense[i] = sweep_row(
-                x,
-                dense[i],
-                parameters.atoms,
-                parameters.selection_logit[c],
-                parameters.strength_precision[c],
-                parameters.noise_precision[c],
-                scan,
-                *map(np.array, drawn),
-            )
+            logit, strength, noise = (values[c] for values in by_class)
+            dense[i] = sweep_row(x, dense[i], atoms, logit, strength, noise, scan, *drawn)
         codes = Codes.from_dense(dense)
         return codes, self.usage(data, codes, parameters)
 

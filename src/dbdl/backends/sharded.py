@@ -225,7 +225,7 @@ class ShardedBackend(HostBackend):
             self.engine.hold(self.inner, Part(X, rows, *_labels_of(data, rows))) for rows in slices
         )
         squares = [self._run(_square, part, self.block_rows) for part in parts]
-        square = self.engine.fetch(self._tree(nodes, squares.__getitem__))
+        square = self._total(nodes, squares.__getitem__)
         if square == 0:
             raise ValueError(ALL_ZERO)
         known = vars(data) | {"square": square}
@@ -262,16 +262,17 @@ class ShardedBackend(HostBackend):
             for part, own in zip(data.parts, codes, strict=True)
         )
         sums = operator.attrgetter("sums")
-        return swept, self._total(data, lambda i: self.engine.run(sums, swept[i]))
+        return swept, self._total(data.nodes, lambda i: self.engine.run(sums, swept[i]))
 
     def usage(self, data: Any, codes: Any, parameters: Parameters) -> UsageSums:
         shared = self.engine.share(parameters)
-        return self._total(data, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
+        return self._total(data.nodes, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
 
     def gather(self, data: Any, codes: Any, n_atoms: int, precision_of_class: Doubles) -> AtomSums:
-        return self._total(
-            data, lambda i: self._run(_gather, data.parts[i], codes[i], n_atoms, precision_of_class)
-        )
+        def sums(i: int) -> Any:
+            return self._run(_gather, data.parts[i], codes[i], n_atoms, precision_of_class)
+
+        return self._total(data.nodes, sums)
 
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> tuple[Any, ...]:
         return tuple(self.engine.run(Codes.keep, part, kept, n_atoms) for part in codes)
@@ -285,10 +286,7 @@ class ShardedBackend(HostBackend):
     def _run(self, function: Callable[..., Any], part: Any, *arguments: Any) -> Any:
         return self.engine.run(function, self.inner, part, *arguments)
 
-    def _total(self, data: Any, sums: Callable[[int], Any]) -> Any:
-        return self.engine.fetch(self._tree(data.nodes, sums))
-
-    def _tree(self, nodes: Sequence[Node], sums: Callable[[int], Any]) -> Any:
+    def _total(self, nodes: Sequence[Node], sums: Callable[[int], Any]) -> Any:
         """Add the sums of the parts along the tree; they are computed in order."""
         index = {node: i for i, node in enumerate(nodes)}
 
@@ -299,7 +297,7 @@ class ShardedBackend(HostBackend):
             left_sum = below(left)
             return self.engine.run(operator.add, left_sum, below(right))
 
-        return below(Node(nodes[0].first, nodes[-1].last))
+        return self.engine.fetch(below(Node(nodes[0].first, nodes[-1].last)))
 
 
 def _labels_of(data: Data, rows: slice) -> tuple[Classes, int, Weights]:
@@ -341,11 +339,7 @@ def _usage(inner: Backend, part: Part | Data, codes: Codes, parameters: Paramete
 
 
 def _gather(
-    inner: Backend,
-    part: Part | Data,
-    codes: Codes,
-    n_atoms: int,
-    precision_of_class: Doubles,
+    inner: Backend, part: Part | Data, codes: Codes, n_atoms: int, precision_of_class: Doubles
 ) -> AtomSums:
     data = part.open(inner)
     own = inner.codes_from_host(data, _all_writable(codes), n_atoms)

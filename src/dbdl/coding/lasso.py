@@ -315,18 +315,9 @@ def _new_watch(n_atoms: int, most: int) -> _Watch:
 
 @kernel(REORDERED)
 def _follow(
-    rows: Array,
-    correlations: Array,
-    squares: Array,
-    problem: Any,
-    kept: Any,
-    tried: Any,
-    watch: Any,
-    start: Array,
-    before: Array,
-    after: Array,
-    codes: Array,
-) -> bool:
+    rows: Array, correlations: Array, squares: Array, problem: Any, kept: Any, tried: Any,
+    watch: Any, start: Array, before: Array, after: Array, codes: Array,
+) -> bool:  # fmt: skip
     """Follow the paths of the rows with these indices; False if one was cut short.
 
     ``kept`` is the path as far as it is known to be right. From there a stretch of steps is tried
@@ -433,17 +424,9 @@ def _choose_watched(
 
 @pasted(REORDERED)
 def _walk(
-    start: Array,
-    square: float,
-    now: float,
-    lowest: float,
-    floor: float,
-    problem: Any,
-    path: Any,
-    watch: Any,
-    n: int,
-    n_watched: int,
-) -> Any:
+    start: Array, square: float, now: float, lowest: float, floor: float, problem: Any, path: Any,
+    watch: Any, n: int, n_watched: int,
+) -> Any:  # fmt: skip
     """Take some steps, as if only the watched atoms existed.
 
     Returns the number of members, the penalty, whether the path has ended, and the number of

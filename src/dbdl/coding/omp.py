@@ -456,17 +456,9 @@ def _unit_gram(gram: Array, inverse_norm: Array, unit: Array) -> None:
 
 @kernel(CONTRACTED)
 def _pursue(
-    rows: Array,
-    correlations: Array,
-    norms: Array,
-    problem: Any,
-    factor: Any,
-    screen: Any,
-    sizes: Array,
-    order: Array,
-    count: Array,
-    coefficients: Array,
-) -> None:
+    rows: Array, correlations: Array, norms: Array, problem: Any, factor: Any, screen: Any,
+    sizes: Array, order: Array, count: Array, coefficients: Array,
+) -> None:  # fmt: skip
     """Choose the atoms of the rows with these indices, one row at a time, and solve for them.
 
     Fills ``order``, ``count`` and ``coefficients``; the count is -1 where the screen cannot be
@@ -648,17 +640,9 @@ def _pursue(
 
 @kernel(CONTRACTED)
 def _pursue_carefully(
-    rows: Array,
-    correlations: Array,
-    norms: Array,
-    problem: Any,
-    factor: Any,
-    exact: Array,
-    sizes: Array,
-    order: Array,
-    count: Array,
-    coefficients: Array,
-) -> None:
+    rows: Array, correlations: Array, norms: Array, problem: Any, factor: Any, exact: Array,
+    sizes: Array, order: Array, count: Array, coefficients: Array,
+) -> None:  # fmt: skip
     """Like `_pursue`, with V in float64 and no screen: all scores are exact.
 
     The rows of ``exact`` are work space for correlations, projected squared norms (0 for barred
@@ -723,14 +707,9 @@ def _pursue_carefully(
 
 @inlined(CONTRACTED)
 def _is_dependent(
-    square: float,
-    weights: Array,
-    columns: Array,
-    inverse_diagonal: Array,
-    combination: Array,
-    rounding: float,
-    t: int,
-) -> bool:
+    square: float, weights: Array, columns: Array, inverse_diagonal: Array, combination: Array,
+    rounding: float, t: int,
+) -> bool:  # fmt: skip
     """Whether a small projected squared norm is just rounding.
 
     ``weights`` are the atom's correlations with the t directions. Entries of the Gram matrix off
@@ -748,14 +727,9 @@ def _is_dependent(
 
 @inlined(CONTRACTED)
 def _solve(
-    factor: Any,
-    norm: float,
-    inverse_norm: Array,
-    order: Array,
-    count: int,
-    sizes: Array,
+    factor: Any, norm: float, inverse_norm: Array, order: Array, count: int, sizes: Array,
     coefficients: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Coefficients of each requested prefix of the chosen atoms, L' x = target, in turn."""
     columns, inverse_diagonal, target, solution = (
         factor.columns, factor.inverse_diagonal, factor.target, factor.trial,

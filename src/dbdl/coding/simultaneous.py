@@ -177,18 +177,9 @@ def encode_groups(
 
 @kernel(CONTRACTED)
 def _pursue_groups(
-    products: Array,
-    gram: Array,
-    diagonal: Array,
-    groups: Array,
-    limits: Any,
-    work: Array,
-    factor: Array,
-    beta: Array,
-    order: Array,
-    count: Array,
-    coefficients: Array,
-) -> None:
+    products: Array, gram: Array, diagonal: Array, groups: Array, limits: Any, work: Array,
+    factor: Array, beta: Array, order: Array, count: Array, coefficients: Array,
+) -> None:  # fmt: skip
     """Code groups one by one.
 
     ``work`` holds, per atom: the correlations of each row of a group, the directions V, the sum of

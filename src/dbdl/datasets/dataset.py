@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdl._columns import Columns, as_texts
+from dbdl._extras import how_to_install
 from dbdl._files import DataError as DataError
 
 Floats = NDArray[np.floating[Any]]
@@ -28,6 +30,16 @@ class DataNotFoundError(FileNotFoundError):
     ...     print("the message says where it was looked for")
     the message says where it was looked for
     """
+
+
+@contextmanager
+def needing(module: str, what: str, otherwise: str) -> Iterator[None]:
+    """Turn an import that fails into words: ``what`` needs the module, and how to do without."""
+    try:
+        yield
+    except ImportError as error:
+        how = f"{how_to_install(module)}, or {otherwise}"
+        raise DataError(f"{what}, which needs {module}: {how}") from error
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._columns import some
-from dbdl._extras import how_to_install
 from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.dataset import (
@@ -23,6 +22,7 @@ from dbdl.datasets.dataset import (
     clean_labels,
     from_one_hot,
     make_dataset,
+    needing,
 )
 from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
 from dbdl.datasets.tables import read_csv, read_parquet, read_stdin, read_workbook
@@ -189,13 +189,9 @@ def _read_version_5(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
-    try:
+    what, otherwise = "is a MATLAB file of version 7.3", "save it with MATLAB's save(..., '-v7')"
+    with needing("h5py", f"{path} {what}", otherwise):
         import h5py
-    except ImportError as error:
-        raise DataError(
-            f"{path} is a MATLAB file of version 7.3, which needs h5py: {how_to_install('h5py')}, "
-            "or save it with MATLAB's save(..., '-v7')"
-        ) from error
     with reading(path, "MATLAB file"), h5py.File(path, "r") as file:
         # HDF5 counts axes in the order of rows, MATLAB in the order of columns
         return {

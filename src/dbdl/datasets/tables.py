@@ -28,7 +28,6 @@ from dbdl._columns import (
     some,
     warn_of,
 )
-from dbdl._extras import how_to_install
 from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.cells import (
@@ -43,7 +42,7 @@ from dbdl.datasets.cells import (
     read_column_as,
     usual_decimal,
 )
-from dbdl.datasets.dataset import DataError, Dataset, Options, known_labels, make_dataset
+from dbdl.datasets.dataset import DataError, Dataset, Options, known_labels, make_dataset, needing
 from dbdl.datasets.texts import (
     Line,
     content_of,
@@ -106,13 +105,8 @@ def _dataset_of_lines(path: Path, lines: list[Line], separator: str, options: Op
 
 
 def _dataset_of_parquet(path: Path, file: Any, options: Options) -> Dataset:
-    try:
+    with needing("pyarrow", f"{path} is a parquet file", "save the table as .csv"):
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise DataError(
-            f"{path} is a parquet file, which needs pyarrow: {how_to_install('pyarrow')}, or save "
-            "the table as .csv"
-        ) from error
     with reading(path, "parquet file"):
         # as one file: a folder named year=2020 above it is not a column
         found = parquet.ParquetFile(file).read()

@@ -212,11 +212,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         return known
 
     def _problem(
-        self,
-        X: Any,
-        one_class: Classes,
-        sample_weight: Weights,
-        seed: int | None = None,
+        self, X: Any, one_class: Classes, sample_weight: Weights, seed: int | None = None
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""
         labels, classes = LabelSettings("none"), np.zeros(1, np.int64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from dbdl._arrays import as_labels, only_numbers, validate_rows
 from dbdl._loaded import CheckedEstimator
+from dbdl._parameters import Declared
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.estimators._rows import N_JOBS
 from dbdl.estimators._whole import whole_or_not_at_all
@@ -21,7 +23,9 @@ from dbdl.model.trust import RecordError, Scope
 from dbdl.views import Fitted, KernelView, LabelledRows, Recipe, View, make_views
 
 
-class ViewTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
+class ViewTransformer(
+    Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator
+):
     """Map rows as a chain of `DBDLClassifier` sees them.
 
     A view is learned from rows and their classes. Rows are centred, standardised, whitened within
@@ -55,21 +59,12 @@ class ViewTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked
     True
     """
 
+    view: str | View | KernelView = field(default="unit half-whitened + constant", kw_only=False)
+    n_jobs: Annotated[int | None, *N_JOBS] = field(default=None, kw_only=False)
+
     _learned: ClassVar[tuple[str, ...]] = ("view_",)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "view": [str, View, KernelView],
-        "n_jobs": N_JOBS,
-    }
 
-    view_: Fitted
-
-    def __init__(
-        self,
-        view: str | View | KernelView = "unit half-whitened + constant",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.view = view
-        self.n_jobs = n_jobs
+    view_: Fitted = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

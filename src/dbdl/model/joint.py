@@ -63,21 +63,16 @@ def log_joint(
     log_large_terms : callable
         The function of this module, or that of the backend that has the large arrays.
     """
-    noise = parameters.noise_precision
+    noise, strength = parameters.noise_precision, parameters.strength_precision
     own_noise = noise if noise_per_class else noise[:1]
     n_features = parameters.atoms.shape[1]
     n_strengths, n_rows = priors.n_strengths(sums), priors.n_rows(n_rows)
     sums = priors.with_seen(sums)
     data = log_normal(n_rows * n_features, sums.residual_square, noise).sum()
-    strengths = log_normal(n_strengths, sums.strength_square, parameters.strength_precision).sum()
-    small = float(
-        data
-        + strengths
-        + log_gamma(
-            parameters.strength_precision, priors.strength_shape, priors.strength_rate
-        ).sum()
-        + log_gamma(own_noise, priors.noise_shape, priors.noise_rate).sum()
-    )
+    strengths = log_normal(n_strengths, sums.strength_square, strength).sum()
+    of_strength = log_gamma(strength, priors.strength_shape, priors.strength_rate).sum()
+    of_noise = log_gamma(own_noise, priors.noise_shape, priors.noise_rate).sum()
+    small = float(data + strengths + of_strength + of_noise)
     return log_large_terms(parameters, sums, n_rows, priors) + small
 
 

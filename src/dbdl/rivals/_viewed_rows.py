@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +11,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dbdl._parameters import Declared
 from dbdl.backends.base import ALL_ZERO
 from dbdl.draws import make_key
 from dbdl.estimators._rows import ScoreClassifier
@@ -21,8 +23,10 @@ from dbdl.model.trust import RecordError, Scope
 from dbdl.rivals._base import CALIBRATION_PARTS, RivalClassifier, Scores
 from dbdl.rivals._behind import Behind
 
+ViewOrName = Annotated[Any, *ViewTransformer._parameter_constraints["view"]]
 
-class ViewedRowsClassifier(Behind, ScoreClassifier):
+
+class ViewedRowsClassifier(Declared, Behind, ScoreClassifier):
     """A rival that sees rows through a view, learned from the rows to learn from.
 
     Its parameters are those of the rival, under their own names, and ``view``: a search may try
@@ -56,18 +60,13 @@ class ViewedRowsClassifier(Behind, ScoreClassifier):
     True
     """
 
+    classifier: Annotated[Any, RivalClassifier] = field(kw_only=False)
+    view: ViewOrName = field(default="unit half-whitened + constant", kw_only=False)
+
     _learned: ClassVar[tuple[str, ...]] = ("classifier_",)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "classifier": [RivalClassifier],
-        "view": ViewTransformer._parameter_constraints["view"],
-    }
 
-    classifier_: Any
-    view_transformer_: Any
-
-    def __init__(self, classifier: Any, view: Any = "unit half-whitened + constant") -> None:
-        self.classifier = classifier
-        self.view = view
+    classifier_: Any = field(init=False)
+    view_transformer_: Any = field(init=False)
 
     @property
     def calibrate(self) -> bool:

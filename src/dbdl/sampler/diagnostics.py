@@ -206,7 +206,7 @@ class Diagnostics:
         table: list[tuple[str, ...]] = [titles]
         for before, one in zip((None, *self.lines), self.lines, strict=False):
             view = "" if before is not None and before.view == one.view else one.view
-            table.append((view, *_texts(one)[1:]))
+            table.append((view, *_texts(one)))
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [
             "  ".join(
@@ -219,12 +219,13 @@ class Diagnostics:
 
 
 def _texts(one: Diagnostic) -> tuple[str, ...]:
+    """Words of a line of the table, without the view."""
     numbers = (
         (one.mean, ".4g"), (one.standard_error, ".2g"),
         (one.r_hat, ".2f"), (one.bulk, ".0f"), (one.tail, ".0f"),
     )  # fmt: skip
     return (
-        one.view, one.quantity, str(one.n_chains), str(one.n_sweeps),
+        one.quantity, str(one.n_chains), str(one.n_sweeps),
         *("–" if np.isnan(number) else format(number, form) for number, form in numbers),
     )  # fmt: skip
 

@@ -115,13 +115,9 @@ def step(
     now = replace(now, strength_precision=precisions.of_strengths(now))
     if options.sample_noise:
         now = replace(now, noise_precision=precisions.of_noise(now))
+    per_class, terms = options.noise_per_class, backend.log_large_terms
     density = log_joint(
-        now,
-        usage,
-        data.n_rows,
-        priors,
-        noise_per_class=options.noise_per_class,
-        log_large_terms=backend.log_large_terms,
+        now, usage, data.n_rows, priors, noise_per_class=per_class, log_large_terms=terms
     )
     return State(now, codes, number), Info(usage, density)
 
@@ -169,9 +165,8 @@ class _Precisions:
             # Only those of this batch: those of earlier rows are integrated out.
             n_unused = data.n_rows * now.n_atoms - self.sums.n_strengths
             # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
-            unused = self._gammas(
-                Site.INACTIVE_STRENGTHS, n_unused > 0, 0.5 * n_unused, 0.5 * before
-            )
+            site, some = Site.INACTIVE_STRENGTHS, n_unused > 0
+            unused = self._gammas(site, some, 0.5 * n_unused, 0.5 * before)
             n_strengths, square = n_strengths + n_unused, square + unused
         posterior = conditionals.strength_precision_posterior(n_strengths, square, priors)
         # A class without used atoms, or with nearly forgotten rows, does not inform its strengths.
