@@ -288,11 +288,13 @@ def fill_logit_bounds(key, site, first_place, births, sweep, out):
 
 
 Numbers = NDArray[np.int64] | int
+Array = NDArray[Any]
+Doubles = NDArray[np.float64]
 
 
 def log_gammas(
-    key: Key, site: int, places: Numbers, births: Numbers, sweep: int, shapes: NDArray[Any]
-) -> NDArray[np.float64]:
+    key: Key, site: int, places: Numbers, births: Numbers, sweep: int, shapes: Array
+) -> Doubles:
     """Return logarithms of Gamma(shapes, 1) variates, addressed by place and birth.
 
     The arguments are broadcast against each other.
@@ -312,9 +314,7 @@ def log_gammas(
     return out.reshape(shapes.shape)
 
 
-def gammas(
-    key: Key, site: int, places: NDArray[np.int64], sweep: int, shapes: NDArray[Any]
-) -> NDArray[np.float64]:
+def gammas(key: Key, site: int, places: NDArray[np.int64], sweep: int, shapes: Array) -> Doubles:
     """Return Gamma(shapes, 1) variates (n_places,), addressed by place; for a few places."""
     # one by one: NumPy's exponential may round differently with another length
     logarithms = log_gammas(key, site, places, 0, sweep, shapes)
@@ -322,8 +322,8 @@ def gammas(
 
 
 def logit_betas(
-    key: Key, places: Numbers, births: Numbers, sweep: int, a: NDArray[Any], b: NDArray[Any]
-) -> NDArray[np.float64]:
+    key: Key, places: Numbers, births: Numbers, sweep: int, a: Array, b: Array
+) -> Doubles:
     """Return logit Beta(a, b) variates, addressed by place and birth.
 
     The logit of a Beta variate is the difference of the logarithms of two Gamma variates; drawn
@@ -334,9 +334,7 @@ def logit_betas(
     return logit
 
 
-def uniforms(
-    key: Key, site: int, places: Numbers, births: Numbers, sweep: int = 0
-) -> NDArray[np.float64]:
+def uniforms(key: Key, site: int, places: Numbers, births: Numbers, sweep: int = 0) -> Doubles:
     """Return uniforms for places and births, of which one may be a number."""
     places, births = np.broadcast_arrays(places, births)
     out = np.empty(places.shape)
@@ -344,9 +342,7 @@ def uniforms(
     return out
 
 
-def normals(
-    key: Key, site: int, births: NDArray[np.int64], sweep: int, n_columns: int
-) -> NDArray[np.float64]:
+def normals(key: Key, site: int, births: NDArray[np.int64], sweep: int, n_columns: int) -> Doubles:
     """Return standard normals (n_atoms, n_columns) addressed by (column, birth)."""
     out = np.empty((len(births), n_columns))
     fill_normals(key, int(site), births, sweep, 0, out)

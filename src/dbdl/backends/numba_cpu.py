@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from dbdl._compile import CONTRACTED, inlined, kernel
 from dbdl._products import block_product, row_squares
@@ -143,7 +142,7 @@ class NumbaBackend(HostBackend):
     ) -> AtomSums:
         """Sums over some rows; only the lower half of the Gram part is filled."""
         row_start = codes.row_start[rows.start : rows.stop + 1]
-        by_atom = _by_atom(row_start, codes, row_weight[rows], n_atoms)
+        by_atom = _by_atom(codes.of_rows(rows), row_weight[rows], n_atoms)
         by_row = (data.X[rows], row_start, codes.atom, codes.strength)
         sums = AtomSums.none(n_atoms, data.n_features)
 
@@ -159,15 +158,12 @@ def _weighted_usage(
 ) -> UsageSums:
     """Sums over some rows with weights; NumPy adds them up in the order of the rows."""
     assert data.sample_weight is not None
-    n_classes = data.n_classes
-    row_start = codes.row_start[rows.start : rows.stop + 1]
-    entries, n_entries = slice(row_start[0], row_start[-1]), np.diff(row_start)
+    n_classes, own = data.n_classes, codes.of_rows(rows)
     classes, weight = data.class_of_row[rows], data.sample_weight[rows]
-    atom, own_class = codes.atom[entries], np.repeat(classes, n_entries)
-    own_weight = np.repeat(weight, n_entries)
-    square = own_weight * codes.strength[entries].astype(np.float64) ** 2
-    count = np.bincount(own_class * n_atoms + atom, own_weight, n_classes * n_atoms)
-    by = ((atom, square, n_atoms), (own_class, square, n_classes))
+    own_class, own_weight = (np.repeat(x, np.diff(own.row_start)) for x in (classes, weight))
+    square = own_weight * own.strength.astype(np.float64) ** 2
+    count = np.bincount(own_class * n_atoms + own.atom, own_weight, n_classes * n_atoms)
+    by = ((own.atom, square, n_atoms), (own_class, square, n_classes))
     by_row = (classes, weight * residual_square[rows], n_classes)
     sums: list[Any] = [np.bincount(*values) for values in (*by, by_row)]
     return UsageSums(count.reshape(n_classes, n_atoms), *sums)
@@ -226,23 +222,16 @@ def _search_bound(
 
 def _residuals(X: Floats, codes: Codes, rows: slice, atoms: Floats) -> Floats:
     """Residuals x - code @ atoms of some rows (eq. 7)."""
-    residual = X.copy()
-    row_start = codes.row_start[rows.start : rows.stop + 1]
-    own = slice(row_start[0], row_start[-1])
-    _add_codes(residual, row_start - own.start, codes.atom[own], -codes.strength[own], atoms)
+    residual, own = X.copy(), codes.of_rows(rows)
+    _add_codes(residual, own.row_start, own.atom, -own.strength, atoms)
     return residual
 
 
 def _by_atom(
-    row_start: NDArray[np.int64], codes: Codes, weight: Floats, n_atoms: int
+    codes: Codes, weight: Floats, n_atoms: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], Doubles]:
     """List entries by atom: (start of each atom, rows in order, weight * strength)."""
-    entries = slice(row_start[0], row_start[-1])
-    by_row = csr_matrix(
-        (codes.strength[entries], codes.atom[entries], row_start - row_start[0]),
-        shape=(len(row_start) - 1, n_atoms),
-    )
-    by_atom = by_row.tocsc()
+    by_atom = codes.to_sparse(n_atoms).tocsc()
     row = by_atom.indices.astype(np.int32, copy=False)
     return by_atom.indptr.astype(np.int64), row, weight[row] * by_atom.data
 

@@ -25,11 +25,12 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
+from dbdl._arrays import Array
 from dbdl._compile import REORDERED, inlined, kernel, pasted
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
@@ -43,8 +44,6 @@ from dbdl.coding._checks import (
 )
 from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_exponents, with_safe_atoms
 from dbdl.coding.omp import OVERFLOW, ROWS, gram_matrix
-
-Array = NDArray[Any]
 
 # An atom whose squared norm, projected off the members, is below this fraction of its squared norm
 # is treated as dependent on them: it stays out until a member leaves. Two copies of a picture in a

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from dbdl._arrays import times_powers
+from dbdl._arrays import Array, times_powers
 from dbdl._compile import CONTRACTED, inlined, kernel, read_only
 from dbdl._products import block_product, row_products, row_squares
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
@@ -56,7 +56,6 @@ from dbdl.coding._checks import (
 from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_atoms, unsafe_exponents
 
 Rule = Literal["orthogonal", "forward"]
-Array = NDArray[Any]
 
 # Rows coded by one call of the kernel.
 ROWS = 32

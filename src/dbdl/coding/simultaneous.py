@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._arrays import Array
 from dbdl._compile import CONTRACTED, kernel, read_only
 from dbdl._products import row_products
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
@@ -29,8 +30,6 @@ from dbdl.coding._checks import (
 )
 from dbdl.coding._scales import unsafe_exponents
 from dbdl.coding.omp import DEPENDENCE, codes_of_paths, gram_matrix
-
-Array = NDArray[Any]
 
 #: Rows multiplied by the atoms in one call, and groups coded by one call of the kernel.
 ROWS, GROUPS = 256, 64

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._columns import Cells, look_at_numbers, look_at_texts
+from dbdl.datasets.dataset import Array
 
 #: Cells without a value, in lower case: as programs and people write them.
 MISSING = frozenset(
@@ -138,7 +139,7 @@ def read_truths(cells: Sequence[str]) -> NDArray[np.float64] | None:
         return None
 
 
-def read_texts(cells: Sequence[str]) -> NDArray[Any]:
+def read_texts(cells: Sequence[str]) -> Array:
     """Return texts as an array of objects, NaN where they are missing."""
     texts = np.empty(len(cells), dtype=object)
     texts[:] = [np.nan if is_missing(cell) else cell.strip() for cell in cells]
@@ -150,7 +151,7 @@ class Column:
     """The cells of a column, read."""
 
     kind: Kind
-    values: NDArray[Any]  # float64, or texts; of shape (n_rows,), NaN where they are missing
+    values: Array  # float64, or texts; of shape (n_rows,), NaN where they are missing
     odd: tuple[int, ...] = ()  # rows whose cells do not belong into a column of its kind
     unsure: str = ""  # the decimal sign that was taken, where 1,234 may be read in two ways
 
@@ -166,7 +167,7 @@ class Column:
         return look_at_texts(there.tolist())
 
 
-def is_gap(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_gap(values: Array) -> NDArray[np.bool_]:
     """Return which values (n_rows,) are missing; NaN alone is not equal to itself."""
     return np.asarray(values != values, dtype=bool)
 
@@ -238,7 +239,7 @@ def _read_words(cells: Sequence[str]) -> Column:
     return found
 
 
-def kind_of_texts(texts: NDArray[Any]) -> Column:
+def kind_of_texts(texts: Array) -> Column:
     """Return a column of texts: categories, unless they are too many."""
     n_different = len({text for text in texts if isinstance(text, str)})
     return Column(Kind.TOO_MANY if n_different > MOST_CATEGORIES else Kind.CATEGORIES, texts)

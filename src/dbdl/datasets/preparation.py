@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dbdl.datasets.cells import is_gap
-from dbdl.datasets.dataset import Dataset
+from dbdl.datasets.dataset import Array, Dataset
 
 #: Names of the steps of a pipeline.
 COLUMNS, MODEL = "columns", "model"
@@ -31,7 +31,7 @@ def takes_gaps(estimator: Any) -> bool:
     return tags is not None and bool(tags().input_tags.allow_nan)
 
 
-def preparation_for(X: NDArray[Any], kinds: str | None, estimator: Any) -> ColumnTransformer | None:
+def preparation_for(X: Array, kinds: str | None, estimator: Any) -> ColumnTransformer | None:
     """Return what turns rows (n_samples, n_columns) into numbers; None where nothing is to do.
 
     Parameters

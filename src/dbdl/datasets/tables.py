@@ -42,7 +42,15 @@ from dbdl.datasets.cells import (
     read_column_as,
     usual_decimal,
 )
-from dbdl.datasets.dataset import DataError, Dataset, Options, known_labels, make_dataset, needing
+from dbdl.datasets.dataset import (
+    Array,
+    DataError,
+    Dataset,
+    Options,
+    known_labels,
+    make_dataset,
+    needing,
+)
 from dbdl.datasets.texts import (
     Line,
     content_of,
@@ -276,7 +284,7 @@ def _problem(table: _AnyTable, j: int, column: Column) -> str:
     return f"{ADVICE[column.kind]} ({shown})"
 
 
-def _stack(columns: list[NDArray[Any]], has_texts: bool) -> NDArray[Any]:
+def _stack(columns: list[Array], has_texts: bool) -> Array:
     """Return columns as an array of numbers, or of objects where some hold texts."""
     if not has_texts:
         return np.column_stack(columns)
@@ -327,14 +335,14 @@ class _TextTable(Table):
     def look(self, j: int) -> Cells:
         return self.column(j).look()
 
-    def ids(self, j: int) -> NDArray[Any]:
+    def ids(self, j: int) -> Array:
         return np.array([cell.strip() for cell in self.cells(j)])
 
-    def labels(self, j: int) -> NDArray[Any]:
+    def labels(self, j: int) -> Array:
         # whole numbers where all are, else as they are written
         labels = [cell.strip() for cell in self.cells(j)]
         known = [label for label in labels if label.lower() not in NO_LABEL]
-        values: NDArray[Any] = np.array(known)
+        values: Array = np.array(known)
         if known and all(map(is_number, known)):
             try:
                 values = np.array([int(label) for label in known], dtype=np.int64)
@@ -375,10 +383,10 @@ class _ArrowTable(Table):
             return Column(Kind.OTHER, found.values)
         return Column(kind, found.values)
 
-    def ids(self, j: int) -> NDArray[Any]:
+    def ids(self, j: int) -> Array:
         return np.array(self.table.column(j).to_pylist())
 
-    def labels(self, j: int) -> NDArray[Any]:
+    def labels(self, j: int) -> Array:
         column = self.table.column(j)
         gaps = np.asarray(column.is_null(nan_is_null=True))
         values = labels_of(column.filter(~gaps), self.path)
@@ -394,7 +402,7 @@ def _kind_of_type(arrow_type: Any) -> Kind:
     return Kind.DATES if types.is_temporal(arrow_type) else Kind.OTHER
 
 
-def _with_gaps(known: NDArray[Any], gaps: Sequence[bool] | NDArray[np.bool_]) -> NDArray[Any]:
+def _with_gaps(known: Array, gaps: Sequence[bool] | NDArray[np.bool_]) -> Array:
     """Return labels with None where there are gaps."""
     missing = np.asarray(gaps)
     if not missing.any():

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from dbdl._arrays import as_labels, only_numbers
+from dbdl._arrays import Array, as_labels, only_numbers
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl._warnings import warn_caller
 from dbdl.backends import Backend, make_backend, make_engine
@@ -157,7 +157,7 @@ class DictionaryEstimator(
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
-    ) -> tuple[Any, NDArray[Any]]:
+    ) -> tuple[Any, Array]:
         """Rows to learn from, like `_rows`, and their labels."""
         lazy = lazy_rows(X) if reset else None
         if lazy is None:
@@ -185,8 +185,7 @@ class DictionaryEstimator(
         X, labels, weight = rows
         if not state.chains:
             classes, class_of_row = np.unique(labels, return_inverse=True)
-            n_classes = len(classes)
-            self._learn_to_fill(LabelledRows(X, class_of_row, n_classes, sample_weight=weight))
+            self._learn_to_fill(LabelledRows(X, class_of_row, len(classes), sample_weight=weight))
         return rows._replace(X=self._filled(X))
 
     def _filled(self, X: Any) -> Any:
@@ -232,7 +231,7 @@ class DictionaryEstimator(
         self,
         X: Any,
         class_of_row: Classes,
-        classes: NDArray[Any],
+        classes: Array,
         labels: LabelSettings,
         seed: int | None = None,
         n_chains: int | None = 1,
@@ -242,10 +241,8 @@ class DictionaryEstimator(
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         if seed is None:  # not a batch, whose gaps are filled already
-            n_classes = len(classes)
-            self._learn_to_fill(
-                LabelledRows(X, class_of_row, n_classes, sample_weight=sample_weight)
-            )
+            rows = LabelledRows(X, class_of_row, len(classes), sample_weight=sample_weight)
+            self._learn_to_fill(rows)
             seed = self._seed()
         engine = make_engine(X, self.device)
         n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
@@ -501,7 +498,7 @@ class DictionaryEstimator(
     def _backend(self) -> Backend:
         return make_backend(self.device, resolve_n_jobs(self.n_jobs))
 
-    def transform(self, X: ArrayLike) -> csr_matrix | NDArray[Any]:
+    def transform(self, X: ArrayLike) -> csr_matrix | Array:
         """Codes of rows over the atoms.
 
         Parameters

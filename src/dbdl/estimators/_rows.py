@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dbdl._arrays import SAFE_EXPONENT, as_labels, only_numbers, refuse_huge, validate_rows
+from dbdl._arrays import SAFE_EXPONENT, Array, as_labels, only_numbers, refuse_huge, validate_rows
 from dbdl._arrays import unit_rows as unit_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO
@@ -75,7 +75,7 @@ class RowEstimator(CheckedEstimator):
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
-    ) -> tuple[Floats, NDArray[Any]]:
+    ) -> tuple[Floats, Array]:
         """Rows to learn from, like `_rows`, and their labels."""
         rows, labels = validate_rows(self, X, as_labels(y), reset=reset, gaps=self._fills_gaps)
         return self._scaled(rows), labels
@@ -98,7 +98,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
     `decision_function`.
     """
 
-    classes_: Annotated[NDArray[Any], Length("n_classes")]
+    classes_: Annotated[Array, Length("n_classes")]
     temperature_: Positive
 
     def _check_fitted(self, scope: Scope) -> None:
@@ -116,7 +116,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
-    ) -> tuple[Any, NDArray[Any]]:
+    ) -> tuple[Any, Array]:
         """Rows to learn from; refusals of the model before are forgotten."""
         self.__dict__.pop("refusals_", None)
         return super()._labelled_rows(X, y, reset=reset)
@@ -127,7 +127,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         check_classification_targets(labels)
         return rows, self._class_of_row(rows, labels)
 
-    def _class_of_row(self, rows: Any, labels: NDArray[Any], of_rows: str = "") -> Classes:
+    def _class_of_row(self, rows: Any, labels: Array, of_rows: str = "") -> Classes:
         """Class indices of rows to learn from, named by ``of_rows``; sets ``classes_``."""
         self._check_not_all_zero(rows)
         classes, class_of_row = np.unique(labels, return_inverse=True)
@@ -141,7 +141,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return class_of_row
 
     @by_blocks
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Return the class with the highest score for each row.
 
         Parameters
@@ -235,12 +235,8 @@ def as_asked(estimator: Any, codes: Any) -> Any:
 
 def check_codes(codes: Any, n_atoms: int) -> Any:
     """Return codes (n_samples, n_atoms), which messages call X, as an array or a CSR matrix."""
-    codes = check_array(
-        only_numbers(codes, "X"),
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        input_name="X",
-    )
+    numbers, floats = only_numbers(codes, "X"), [np.float64, np.float32]
+    codes = check_array(numbers, accept_sparse="csr", dtype=floats, input_name="X")
     if codes.shape[1] != n_atoms:
         raise ValueError(
             f"X, the codes, has {codes.shape[1]} columns, but there are {n_atoms} atoms; pass "

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dbdl._arrays import as_labels, only_numbers, validate_rows
+from dbdl._arrays import Array, as_labels, only_numbers, validate_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl._parameters import Declared
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
@@ -134,7 +134,7 @@ class ViewTransformer(
         with single_threaded_blas():
             return self.view_.apply(rows, resolve_n_jobs(self.n_jobs))
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray[Any]:
+    def inverse_transform(self, X: ArrayLike) -> Array:
         """Return rows of the original features from rows of the view.
 
         A view that scales rows to unit norm first, or has no constant coordinate, does not know the

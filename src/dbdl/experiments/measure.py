@@ -17,6 +17,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from dbdl._arrays import Array
 from dbdl.backends import NumbaBackend
 from dbdl.coding import Coder, encode_each
 from dbdl.estimators.classifier import DBDLClassifier
@@ -36,12 +37,12 @@ UNBALANCED = 2.0
 class Part(NamedTuple):
     """Rows (n_samples, n_features), their labels, and the names of their features if any."""
 
-    X: NDArray[Any]
-    y: NDArray[Any]
+    X: Array
+    y: Array
     names: tuple[str, ...] | None = None
 
 
-def class_ratio(y: NDArray[Any]) -> float:
+def class_ratio(y: Array) -> float:
     """Rows of the largest class per row of the smallest."""
     counts = np.unique(y, return_counts=True)[1]
     return float(counts.max() / counts.min())
@@ -72,7 +73,7 @@ def choose_settings(
     return dict(search.fit(train.X, train.y).best_params_)
 
 
-def majority_figures(train: NDArray[Any], test: NDArray[Any]) -> dict[str, float]:
+def majority_figures(train: Array, test: Array) -> dict[str, float]:
     """Return accuracies on test labels of the most frequent label to learn from."""
     predicted = DummyClassifier(strategy="most_frequent").fit(train, train).predict(test)
     return {"accuracy": float(np.mean(predicted == test)), **by_class(test, predicted)}
@@ -128,7 +129,7 @@ def most_used_coder(model: DBDLClassifier) -> Coder:
 
 
 def probability_figures(
-    probability: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
+    probability: NDArray[np.float64], classes: Array, y: Array
 ) -> dict[str, float]:
     """Return log-loss and expected calibration error of probabilities (n_samples, n_classes).
 
