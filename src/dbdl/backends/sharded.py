@@ -221,9 +221,8 @@ class ShardedBackend(HostBackend):
         data = number_rows(X, class_of_row, sample_weight)
         nodes = self.engine.nodes(X, self.block_rows)
         slices = [node.rows(self.block_rows, X.shape[0]) for node in nodes]
-        parts = tuple(
-            self.engine.hold(self.inner, Part(X, rows, *_labels_of(data, rows))) for rows in slices
-        )
+        unread = (Part(X, rows, *_labels_of(data, rows)) for rows in slices)
+        parts = tuple(self.engine.hold(self.inner, part) for part in unread)
         squares = [self._run(_square, part, self.block_rows) for part in parts]
         square = self._total(nodes, squares.__getitem__)
         if square == 0:

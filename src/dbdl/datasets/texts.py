@@ -58,11 +58,9 @@ def lines_of_text(path: Path, content: bytes) -> tuple[list[Line], str]:
             content = gzip.decompress(content)
     text = _decoded(path, content)
     named = _SEPARATOR_LINE.match(text)
-    delimiter = _delimiter(text) if named is None else named[1]
-    first = 0 if named is None else 1
-    reader = csv.reader(
-        io.StringIO(text[named.end() if named else 0 :], newline=""), delimiter=delimiter
-    )
+    delimiter, first = (_delimiter(text), 0) if named is None else (named[1], 1)
+    body = text if named is None else text[named.end() :]
+    reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
     try:
         # a quoted cell may have several lines: a row goes by the first of them
         starts = itertools.chain([0], (reader.line_num for _ in itertools.count()))

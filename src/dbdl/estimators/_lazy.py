@@ -38,10 +38,8 @@ def by_blocks(method: Method) -> Method:
         check_is_fitted(self)
         check_names(self, getattr(reader, "columns", None))
         blocks = block_slices(reader.shape[0], WALK_ROWS)
-        parts = [
-            _apply(reader.read(rows.start, rows.stop), self, method.__name__, None)
-            for rows in blocks
-        ]
+        read = (reader.read(rows.start, rows.stop) for rows in blocks)
+        parts = [_apply(rows, self, method.__name__, None) for rows in read]
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
     return wrapper  # type: ignore[return-value]

@@ -114,9 +114,8 @@ class PosteriorMixin:
         stats = {name: values[name] for name in values if name not in PARAMETERS}
         stats["lp"] = stats.pop("log_joint")
         posterior = {name: values[name] for name in PARAMETERS}
-        return from_dict(
-            {"posterior": posterior, "sample_stats": stats}, attrs={"/": {"view": view}}
-        )
+        groups = {"posterior": posterior, "sample_stats": stats}
+        return from_dict(groups, attrs={"/": {"view": view}})
 
     def _kept_draws(self, with_atoms: bool = False) -> list[KeptDraws]:
         """Return the draws of every chain, or say how to keep them."""

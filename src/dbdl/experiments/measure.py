@@ -140,10 +140,8 @@ def probability_figures(
     every[:, np.searchsorted(labels, classes)] = probability.clip(LEAST_PROBABILITY, 1)
     every /= every.sum(axis=1, keepdims=True)  # sums of float32 may be a little off
     correct = classes[probability.argmax(axis=1)] == y
-    return {
-        "log_loss": float(log_loss(y, every, labels=labels)),
-        "calibration_error": calibration_error(probability.max(axis=1), correct),
-    }
+    error = calibration_error(probability.max(axis=1), correct)
+    return {"log_loss": float(log_loss(y, every, labels=labels)), "calibration_error": error}
 
 
 def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> float:

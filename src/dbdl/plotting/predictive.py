@@ -96,7 +96,7 @@ class PredictiveCheckDisplay:
         rows = estimator._filled(estimator._rows(X, reset=False)[:MOST_ROWS])
         classes = _classes(estimator, y, len(rows))
         chain = estimator.chains_[0]
-        seen, draws = chain.view.apply(rows), chain.draws
+        seen, draws = chain.view.apply(rows).astype(np.float64), chain.draws
         rng = np.random.default_rng(random_state)
         pairs = []
         for d in range(draws.n_draws):
@@ -109,14 +109,11 @@ class PredictiveCheckDisplay:
             made += noise * rng.standard_normal(made.shape)
             level = float(noise.mean() * np.sqrt(atoms.shape[1]))
             length = min(chain.coder.n_nonzero, *atoms.shape)
-            pairs.append(
-                [_measured(part, atoms, length, level) for part in (seen.astype(np.float64), made)]
-            )
+            pairs.append([_measured(part, atoms, length, level) for part in (seen, made)])
         titles = (f"residual after {length} atoms", "atoms until the residual is noise")
         both = np.array(pairs)  # (n_draws, observed or replicated, statistic, n_rows)
-        return cls(
-            [Statistic(title, both[:, 0, s], both[:, 1, s]) for s, title in enumerate(titles)]
-        ).plot()
+        every = [Statistic(title, both[:, 0, s], both[:, 1, s]) for s, title in enumerate(titles)]
+        return cls(every).plot()
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw one panel per statistic: observed and replicated rows of all draws.

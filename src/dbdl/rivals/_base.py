@@ -119,6 +119,11 @@ class RowsModel(UnlearnedModel):
     class_of_atom: ClassOfAtom
     n_classes: NClasses
 
+    @classmethod
+    def of(cls, lesson: Lesson, *others: Any) -> Self:
+        """Return the model of the rows to learn from, with the other fields of a subclass."""
+        return cls(lesson.X, lesson.class_of_row, lesson.n_classes, *others)
+
     @property
     def blocks(self) -> list[NDArray[np.bool_]]:
         """Mask of the rows of each class."""

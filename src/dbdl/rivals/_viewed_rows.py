@@ -131,9 +131,8 @@ class ViewedRowsClassifier(Declared, Behind, ScoreClassifier):
     def decision_function(self, X: ArrayLike) -> Scores:
         """Scores of the rival, of shape (n_samples, n_classes), or (n_samples,) for two classes."""
         check_is_fitted(self)
-        return self.classifier_.decision_function(
-            self.view_transformer_.transform(self._rows(X, reset=False))
-        )
+        rows = self.view_transformer_.transform(self._rows(X, reset=False))
+        return self.classifier_.decision_function(rows)
 
     predict_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_proba)
     predict_log_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_log_proba)

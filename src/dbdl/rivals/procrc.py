@@ -78,9 +78,8 @@ class ProCRCClassifier(RowsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> ProCRCModel:
-        rows = lesson.X.astype(np.float64)
-        classes, n_classes = lesson.class_of_row, lesson.n_classes
-        quadratic = quadratic_of_codes(rows @ rows.T, classes, n_classes, self.agreement)
+        rows, classes = lesson.X.astype(np.float64), lesson.class_of_row
+        quadratic = quadratic_of_codes(rows @ rows.T, classes, lesson.n_classes, self.agreement)
         # codes of the unit vectors: all queries share them
         projection = solve_ridge(quadratic, rows, self.penalty).T.astype(lesson.X.dtype)
-        return ProCRCModel(lesson.X, classes, n_classes, projection)
+        return ProCRCModel.of(lesson, projection)

@@ -74,7 +74,4 @@ class SACRCClassifier(RowsClassifier):
 
     def _learn(self, lesson: Lesson) -> SACRCModel:
         projection = collaborative_projection(lesson.X, self.penalty)
-        model = SACRCModel(
-            lesson.X, lesson.class_of_row, lesson.n_classes, projection, self.n_nonzero
-        )
-        return model.with_gram(lesson.n_threads)
+        return SACRCModel.of(lesson, projection, self.n_nonzero).with_gram(lesson.n_threads)

@@ -94,8 +94,7 @@ class TrainingRowsClassifier(RowsClassifier):
     _example = "n_nonzero=5, calibrate=False"
 
     def _learn(self, lesson: Lesson) -> TrainingRowsModel:
-        coder = FAMILIES[self.rule](self.n_nonzero)
-        return TrainingRowsModel(lesson.X, lesson.class_of_row, lesson.n_classes, coder)
+        return TrainingRowsModel.of(lesson, FAMILIES[self.rule](self.n_nonzero))
 
 
 # ---------------------------------------------------------------------------------- random rows
