@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dbdl._files import DataError
 from dbdl._warnings import warn_caller
 
-#: Fewer rows than these may count up by chance: of 64 columns with values up to 16, one in four
-#: tables of three rows has such a column, and one in a thousand of five.
+#: A column with fewer rows than this may count up by chance. With 64 columns of values up to 16,
+#: one in four tables of three rows has such a column, but only one in a thousand of five rows.
 FEWEST_ROWS = 5
 #: Names of columns that have none: as pandas writes them, and as it reads and writes them again.
 NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)*)?")

@@ -158,9 +158,9 @@ WHITENED = (
 
 
 def _whitened(name: str, method: Method) -> Method:
-    """Return a rival that sees whitened rows: what a view gives to any method is not ours.
+    """Return a rival that sees whitened rows, in a view that it chooses with its other settings.
 
-    It chooses the view with its other settings.
+    A gain that a view brings to any method is no merit of DBDL.
     """
     make = partial(_behind, ViewedRowsClassifier, method.make)
     grid = {"view": WHITENED, **method.grid}

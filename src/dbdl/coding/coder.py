@@ -14,15 +14,13 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.coding._scales import by_scale, unsafe_exponents
 from dbdl.coding.omp import gram_matrix
 from dbdl.model.record import Record
 from dbdl.model.trust import AtLeastOne, Doubles, Positive, reals
-
-Floats = NDArray[np.floating[Any]]
+from dbdl.model.trust import Floats as Floats
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ ADVICE = {
 }
 
 
-#: Of these kinds nothing more is asked.
+#: Columns of these kinds are refused without a further look.
 REFUSED_AT_ONCE = (Kind.DATES, Kind.MIXED, Kind.SIGNS, Kind.UNITS, Kind.OTHER)
 
 

@@ -1,4 +1,4 @@
-"""A reader's options, and the record that it returns: rows, labels, and what the rows are."""
+"""The options of a reader, and the record that it returns: rows, labels, and their description."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Dataset:
         Finite, or NaN where a value is missing. Of a table with categories: objects, with floats
         in columns of numbers and texts in those of categories, see `pipeline_for`.
     y : ndarray of shape (n_samples,), or None
-        Labels, whole numbers or strings; None where unlabelled data was asked for. Where labels
-        were not needed and some are missing, these are None, among objects.
+        Labels, whole numbers or strings; None if unlabelled data was asked for. If labels were not
+        needed and some are missing, ``y`` is an array of objects with None in these places.
     name : str
     feature_kind : str
         ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``, ``"action bank"``, ``"spectra"``

@@ -270,7 +270,7 @@ def _rows_and_labels(rows: Array, labels: Array, path: Path) -> tuple[Array, Arr
 
 
 def _named(labels: Array, names: Array | None) -> Array:
-    """Names in place of numbers, where there are names and the numbers are theirs."""
+    """Replace the numbers of classes by names, if there is a name for each of them."""
     if names is None or names.dtype.kind not in "US" or labels.dtype.kind != "i":
         return labels
     numbered = names.astype(str).ravel()

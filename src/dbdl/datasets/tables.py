@@ -67,12 +67,17 @@ MOST_SHOWN = 12
 def read_csv(path: Path, options: Options) -> Dataset:
     """Read a table of text; the delimiter is a comma, a semicolon or a tab.
 
-    The first line is a header where none of its cells but the last is a number, where it counts
-    0, 1, 2, ... as pandas does, where a column is asked for by name, where its last cell is the
-    only one of that column that is not a number, where its cells ascend (wavelengths) and the last
-    is a word that does not come again, unlike the labels below it, or where most of its cells are
-    words and one of them stands above numbers. Columns that number or name the rows are left out,
-    see `dbdl._columns`.
+    The first line is a header if one of these is true:
+
+    - none of its cells is a number, except maybe the last;
+    - its cells count 0, 1, 2, ..., as pandas writes them;
+    - one of its cells is the name of a column that was asked for;
+    - its last cell is the only one of that column that is not a number;
+    - its cells ascend (wavelengths), and the last is a word that does not come again, unlike the
+      labels below it;
+    - most of its cells are words, and one of them stands above numbers.
+
+    Columns that number or name the rows are left out, see `dbdl._columns`.
     """
     return _dataset_of_lines(path, *lines_of_text(path, content_of(path)), options)
 

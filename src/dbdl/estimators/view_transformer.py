@@ -118,16 +118,9 @@ class ViewTransformer(
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Return rows as the view shows them.
+        """Return rows (n_samples, n_features) as the view shows them: (n_samples, n_features_out).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_features_out)
-            Of unit norm. A row has the same bits alone and in a batch.
+        They have unit norm. A row has the same bits alone and in a batch.
         """
         check_is_fitted(self)
         rows = validate_rows(self, X, reset=False)

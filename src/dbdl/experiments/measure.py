@@ -84,9 +84,9 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
 
     Seconds are those of this fit alone: not those of a search before it, nor, where
     `dbdl.experiments.warm.warm_up_once` was called, those of compilation. ``n_atoms`` is that of
-    one dictionary, 0 for a method without. Where DBDL chose among coders, the one that its chains
-    use most stands beside the best one in hindsight. Probabilities that were not calibrated are not
-    measured.
+    one dictionary, 0 for a method without. If DBDL chose among coders, the figures name the one
+    that its chains use most, and the one that would have been best on the test rows. Probabilities
+    that were not calibrated are not measured.
     """
     model = method(**settings)
     start = time.perf_counter()

@@ -104,8 +104,8 @@ def random_split(y: Array, per_class: float, rng: np.random.Generator) -> Split:
 def group_folds(y: Array, groups: Array | None, n_folds: int, seed: int) -> list[Split]:
     """Folds of whole groups, with nearly equal shares of the classes.
 
-    Rows of one group, such as the pixels of a block of a scene, are alike: a row whose group was
-    learned from is no test. Every class is to be learned from in every fold.
+    Rows of one group, such as the pixels of a block of a scene, are alike: a row is not a fair test
+    if other rows of its group were learned from. Every fold must have every class to learn from.
     """
     if groups is None:
         raise ValueError("the data set has no groups; use folds of rows")

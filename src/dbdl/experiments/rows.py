@@ -42,9 +42,9 @@ class LabelledRows:
 def labelled_rows(data: Dataset, unit: bool) -> LabelledRows:
     """Return the rows of a data set, scaled to unit norm for every method where ``unit``.
 
-    Rows of unit norm are the paper's protocol; they are float32, scaled in float64. Rows that are
-    left as they are, are scaled by each method itself: to unit norm by the dictionary methods, and
-    in one of two ways by the plain ones (`dbdl.rivals._scaled_rows`).
+    Rows of unit norm are the paper's protocol; they are float32, scaled in float64. Otherwise each
+    method scales the rows itself: dictionary methods to unit norm, and plain methods in one of two
+    ways (`dbdl.rivals._scaled_rows`).
     """
     if data.y is None:
         raise DataError(f"{data.name} has no labels, which an experiment needs")

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from dbdl._arrays import near_one, refuse_huge, validate_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl._parameters import Declared, PositiveCount, Seed
-from dbdl.model.trust import Scope, reals
+from dbdl.model.trust import Floats, Scope, reals
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 1
 
-Floats = NDArray[np.floating[Any]]
 Directions = Annotated[Floats, reals("n_components", "n_features", some=True)]
 
 

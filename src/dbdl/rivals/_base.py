@@ -90,7 +90,14 @@ class Lesson:
 # ---------------------------------------------------------------------------------------- models
 
 
-class Model(Protocol):
+class Scorer(Protocol):
+    """Scores rows."""
+
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
+        """Score rows (n_samples, n_classes): the higher, the more likely."""
+
+
+class Model(Scorer, Protocol):
     """The result of learning: atoms that score rows."""
 
     @property
@@ -100,9 +107,6 @@ class Model(Protocol):
     @property
     def objective(self) -> Doubles:
         """Objective after each iteration; empty for a method without iterations."""
-
-    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
-        """Score rows (n_samples, n_classes): the higher, the more likely."""
 
 
 class UnlearnedModel(Record):
@@ -230,7 +234,7 @@ class RivalClassifier(RowParameters, ScoreClassifier):
 
     calibrate: bool = True
 
-    #: Told apart by class residuals: in few dimensions the atoms of every class span all rows.
+    #: Residuals tell classes apart. In few dimensions the atoms of every class span all rows.
     _needs_many_features: ClassVar[bool] = False
     _learned: ClassVar[tuple[str, ...]] = ("model_",)
     #: Arguments in the example of the docstring; set by every method.
@@ -325,8 +329,8 @@ class RowsClassifier(RivalClassifier):
         return lesson if some.all() else lesson.of_rows(some)
 
 
-def fit_temperature(learn: Callable[[Lesson], Model], lesson: Lesson) -> float:
-    """Temperature of the softmax, fitted on rows that a second fit did not see; 1 if none is."""
+def fit_temperature(learn: Callable[[Lesson], Scorer], lesson: Lesson) -> float:
+    """Temperature of the softmax, fitted on rows that a second fit leaves out, or 1 without any."""
     folds = stratified_folds(make_key(lesson.seed), lesson.class_of_row, CALIBRATION_PARTS, 1)
     if not folds:
         return 1.0

@@ -129,8 +129,8 @@ def improve_codes(
 ) -> FistaResult:
     """Lower ``<codes, Q(codes)> - 2 <codes, linear> + penalty ||codes||_1`` from codes before.
 
-    These are the codes of a learning iteration, near enough to the minimum and never worse than
-    those it started from. The squared residual is not halved here, and FISTA halves it.
+    These are the codes of a learning iteration: close to the minimum, and never worse than those it
+    started from. FISTA halves the quadratic part, so it is given half the penalty.
     """
     return fista(product, linear, before, penalty / 2, lipschitz=curvature, tol=CODE_TOL)
 

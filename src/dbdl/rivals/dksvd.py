@@ -71,8 +71,8 @@ class JointKSVD(LabelledKSVD):
 def split_joint_atoms(joint: Floats, n_features: int, root: Doubles) -> tuple[Floats, Doubles]:
     """Atoms of unit norm and their label atoms, from atoms of unit norm over features and labels.
 
-    Both parts are divided by the norm of the first, so that a code over the atoms scores as the
-    code that was learned, times that norm, would have.
+    Both parts are divided by the norm of the first. Codes over the atoms of unit norm are the
+    learned codes times that norm, so the scores stay the same.
 
     ``joint`` is (n_atoms, n_features + n_classes); ``root`` (n_classes,) are the square roots of
     the weights of the labels.

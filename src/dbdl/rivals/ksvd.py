@@ -27,9 +27,9 @@ from dbdl.rivals._atoms import distinct_rows
 from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier, RowParameters
 from dbdl.rivals._ksvd import LEAST_USE, SAME_ATOM, Learning, Update, code_rows, learn_ksvd
 
-#: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
-#: (504 features), but at most this part of the features. In few dimensions 30 would code anything;
-#: the part was chosen on the digits of tests/rivals/test_every_method.py, test rows included.
+#: Non-zeros of a code by default: as on YaleB (504 features) in the paper and in that of LC-KSVD,
+#: but at most this share of the features. In few dimensions 30 would code anything. The share was
+#: chosen on the digits of tests/rivals/test_every_method.py, test rows included.
 N_NONZERO = 30
 MOST_OF_FEATURES = 0.25
 

@@ -1,4 +1,4 @@
-"""Training rows as atoms, coded by matching pursuit: the bar for any learned dictionary."""
+"""Training rows as atoms, coded by matching pursuit: any learned dictionary has to do better."""
 
 from __future__ import annotations
 
