@@ -113,12 +113,6 @@ def two_uniforms(key, site, place, birth, sweep, attempt):
 
 
 @kernel()
-def uniform(key, site, place, birth, sweep):
-    """One uniform in (0, 1)."""
-    return two_uniforms(key, site, place, birth, sweep, _FIRST)[0]
-
-
-@kernel()
 def fill_uniforms(key, site, places, births, sweep, out):
     """Fill ``out`` (n,) with the uniforms of so many places and births."""
     for i in range(len(out)):

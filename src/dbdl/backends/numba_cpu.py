@@ -40,9 +40,7 @@ SUM_FEATURES = 256
 LOOK_AHEAD = 64
 
 # One type, so that drawing is compiled once.
-_USAGE, _STRENGTH, _PRIOR = (
-    np.int64(site) for site in (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
-)
+_USAGE, _STRENGTH, _PRIOR = map(np.int64, (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH))
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,8 @@ class NumbaBackend(HostBackend):
             return listed, atom[:n_listed].copy(), strength[:n_listed].copy(), residual_square
 
         parts = run_blocks(sweep_rows, _sweep_slices(len(data.X), self.block_rows), self.n_threads)
-        listed, atom, strength, residual_square = (
-            np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-        )
+        together = map(np.concatenate, zip(*parts, strict=True))
+        listed, atom, strength, residual_square = together
         codes = Codes(np.concatenate([[0], np.cumsum(listed)]), atom, strength)
         return codes, self._usage_sums(data, codes, residual_square, len(atoms))
 

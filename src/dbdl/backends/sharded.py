@@ -239,12 +239,10 @@ class ShardedBackend(HostBackend):
         return np.concatenate([self.engine.fetch(rows) for rows in chosen])
 
     def labels(self, data: Any) -> ShardedData:
-        n_classes, dtype = data.n_classes, data.X.dtype
-        shape: Any = np.broadcast_to(dtype.type(0), (data.n_samples, n_classes))
-        parts = [
-            PartOfLabels(np.empty((0, 0), dtype), rows, *_labels_of(data, rows))
-            for rows in data.slices
-        ]
+        dtype = data.X.dtype
+        shape: Any = np.broadcast_to(dtype.type(0), (data.n_samples, data.n_classes))
+        empty = np.empty((0, 0), dtype)
+        parts = (PartOfLabels(empty, rows, *_labels_of(data, rows)) for rows in data.slices)
         handles = tuple(map(self.engine.share, parts))
         return replace(data, X=shape, parts=handles, square=float(data.n_samples))
 

@@ -17,8 +17,8 @@ from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
 from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, NClasses, NotNegative, Objective
-from dbdl.rivals._atoms import Start
-from dbdl.rivals._base import RivalClassifier, Scores
+from dbdl.rivals._atoms import Start, start_atoms
+from dbdl.rivals._base import Lesson, RivalClassifier, Scores
 from dbdl.rivals._fista import FistaResult, Product, fista
 
 Codes = TypeVar("Codes")
@@ -54,6 +54,10 @@ class ClassAtomsClassifier(RivalClassifier):
     start: Start = "rows"
 
     _needs_many_features = True
+
+    def _first_atoms(self, lesson: Lesson, n_shared: int = 0) -> tuple[Floats, list[slice]]:
+        """Return the first atoms, and the block of each class among them; shared ones come last."""
+        return start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng(), n_shared)
 
 
 class DecidingClassifier(ClassAtomsClassifier):

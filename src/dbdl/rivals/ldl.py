@@ -14,7 +14,7 @@ from dbdl._parameters import AnyWeight
 from dbdl._threads import run_blocks
 from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import ByClass, NotNegative
-from dbdl.rivals._atoms import start_atoms, update_atoms
+from dbdl.rivals._atoms import update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     DecidingClassifier,
@@ -250,7 +250,7 @@ class LDLClassifier(DecidingClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> LDLModel:
-        atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng())
+        atoms, blocks = self._first_atoms(lesson)
         rows, dtype = lesson.by_class(), lesson.X.dtype
         problem = LatentCodes(rows, self.penalty, self.scatter, self.incoherence, lesson.n_threads)
         empty = [np.zeros((len(own), len(atoms)), dtype=dtype) for own in rows]

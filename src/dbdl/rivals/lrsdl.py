@@ -12,7 +12,7 @@ from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
 from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import AtomBlock, AtomBlocks, Atoms, ByClass, NClasses, NotNegative, Objective
-from dbdl.rivals._atoms import start_atoms, update_atoms
+from dbdl.rivals._atoms import update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     ClassAtomsClassifier,
@@ -274,12 +274,9 @@ class LRSDLClassifier(ClassAtomsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> LRSDLModel:
-        rng = lesson.rng()
         lesson = lesson.of_rows(np.argsort(lesson.class_of_row, kind="stable"))
         X, n_classes = lesson.X, lesson.n_classes
-        atoms, blocks = start_atoms(
-            lesson, self.n_atoms_per_class, self.start, rng, self.n_shared_atoms
-        )
+        atoms, blocks = self._first_atoms(lesson, self.n_shared_atoms)
         n_own = blocks[-1].stop
         fisher_codes = FisherCodes(
             X, lesson.class_of_row, n_classes, blocks, self.fisher, self.penalty, lesson.n_threads

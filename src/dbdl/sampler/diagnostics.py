@@ -208,13 +208,9 @@ class Diagnostics:
             view = "" if before is not None and before.view == one.view else one.view
             table.append((view, *_texts(one)))
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(
-                word.ljust(width) if j < 2 else word.rjust(width)
-                for j, (word, width) in enumerate(zip(words, widths, strict=True))
-            ).rstrip()
-            for words in table
-        ]
+        sides = "<<" + ">" * (len(titles) - 2)  # words to the left, numbers to the right
+        form = "  ".join(f"{{:{side}{n}}}" for side, n in zip(sides, widths, strict=True))
+        lines = [form.format(*words).rstrip() for words in table]
         return "\n".join([*lines, "", *_explained(self.lines)])
 
 
