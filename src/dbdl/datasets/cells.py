@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,12 +110,12 @@ def number(cell: str, decimal: str = ".") -> float:
 
 def is_number(cell: str) -> bool:
     """Whether a cell with a value is a number, in any spelling; Na (sodium) may be a name."""
-    return not is_missing(cell) and any(_reads(number, cell, decimal) for decimal in ".,")
+    return not is_missing(cell) and any(_reads(cell, decimal) for decimal in ".,")
 
 
-def _reads(read: Callable[..., Any], *arguments: Any) -> bool:
+def _reads(cell: str, decimal: str) -> bool:
     try:
-        read(*arguments)
+        number(cell, decimal)
     except ValueError:
         return False
     return True
@@ -180,7 +179,7 @@ def decimal_of(cells: Sequence[str]) -> str:
     telling = [cell for cell in cells if ("," in cell or "." in cell) and not is_missing(cell)]
     if not telling:
         return ""
-    return "".join(d for d in ".," if all(_reads(number, cell, d) for cell in telling))
+    return "".join(d for d in ".," if all(_reads(cell, d) for cell in telling))
 
 
 def usual_decimal(columns: Iterable[Sequence[str]], separator: str) -> str:
@@ -213,7 +212,7 @@ def read_column(cells: Sequence[str], usual: Callable[[], str] = lambda: ".") ->
 
 def _are_plain(cells: Sequence[str]) -> bool:
     """Whether one of the cells, and with it the column, cannot have points between thousands."""
-    return any("." in cell and not _reads(number, cell, ",") for cell in cells)
+    return any("." in cell and not _reads(cell, ",") for cell in cells)
 
 
 def _read_words(cells: Sequence[str]) -> Column:
