@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from dbdl._files import reading
 from dbdl.datasets.cache import cached
-from dbdl.datasets.dataset import Array, DataError, Dataset, Options, make_dataset
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
@@ -42,7 +42,9 @@ def is_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
-def list_images(folder: Path, keep: Callable[[Path], bool] = is_image) -> tuple[list[Path], Array]:
+def list_images(
+    folder: Path, keep: Callable[[Path], bool] = is_image
+) -> tuple[list[Path], NDArray[Any]]:
     """Images of a folder of class folders, and the class folder of each, sorted by name."""
     paths = sorted(
         path
@@ -55,7 +57,7 @@ def list_images(folder: Path, keep: Callable[[Path], bool] = is_image) -> tuple[
 
 
 def dataset_of_images(
-    paths: Sequence[Path], y: Array | None, folder: Path, options: Options
+    paths: Sequence[Path], y: NDArray[Any] | None, folder: Path, options: Options
 ) -> Dataset:
     """Make rows of images by ``options.features``; y has shape (n_images,), or is None.
 
@@ -81,7 +83,7 @@ def dataset_of_images(
     return make_dataset(X, y, name, **details)
 
 
-def _pixels(files: Files, settings: dict[str, Any], options: Options) -> Array:
+def _pixels(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     for name in settings:
         raise DataError(f"unknown setting {name!r}: pixels have no parameters but image_shape")
     return read_pixels([path for _, path in files], options.image_shape)
@@ -114,11 +116,11 @@ def _shape(path: Path) -> tuple[int, int]:
         return file.size[1], file.size[0]
 
 
-def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> Array:
+def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     model = _make(RandomFaces, settings)
     paths = [path for _, path in files]
 
-    def compute() -> Array:
+    def compute() -> NDArray[Any]:
         first = read_pixels(paths[:1], options.image_shape)
         model.fit(np.zeros_like(first))
         # the first image comes along with each batch, so that all have its size
@@ -135,14 +137,14 @@ def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> A
     return cached(recipe, files, compute, options.cache)
 
 
-def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> Array:
+def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
     paths = [path for _, path in files]
     n_components = _n_components(settings.pop("n_components", "auto"), len(paths))
     own = set(DenseSIFT().get_params()) & set(settings)
     extractor = _make(DenseSIFT, {name: settings.pop(name) for name in own})
     model = _make(SpatialPyramid, {**settings, "n_jobs": options.n_jobs})
 
-    def compute() -> Array:
+    def compute() -> NDArray[Any]:
         rows = model.set_params(extractor=extractor).fit(paths).transform(paths)
         pca = PCA(n_components, random_state=0)
         return rows if n_components is None else pca.fit_transform(rows)

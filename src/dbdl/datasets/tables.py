@@ -270,8 +270,10 @@ def _in_words(table: _AnyTable, problems: dict[int, Column], *, can_drop: bool) 
     head = f"{table.path}: {len(names)} column{'s' * several} cannot be used:\n"
     tail = "Mend the cells: the model was fitted on numbers in these columns."
     if can_drop:
-        them, drop = "them" if several else "it", f"--drop {','.join(names)}"
-        tail = f"Mend {them}, or leave {them} out: {drop} (in Python, drop={names})"
+        them = "them" if several else "it"
+        tail = (
+            f"Mend {them}, or leave {them} out: --drop {','.join(names)} (in Python, drop={names})"
+        )
     return head + "\n".join(said) + "\n" + tail
 
 
