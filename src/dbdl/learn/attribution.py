@@ -83,17 +83,13 @@ def _in_proportion(totals: Doubles, sizes: Doubles, differs: NDArray[np.bool_]) 
     """
     sizes = np.where(sizes.any(axis=1, keepdims=True), sizes, differs)
     sums = sizes.sum(axis=1, keepdims=True)
-    spread: Doubles = totals[:, np.newaxis] * sizes / np.where(sums > 0, sums, 1.0)
-    return spread
+    return totals[:, np.newaxis] * sizes / np.where(sums > 0, sums, 1.0)
 
 
 def weights_of_atoms(member: Member, pair: tuple[int, int]) -> Doubles:
     """Weights (n_atoms,) of a code in the member's weighted difference of two class scores."""
     first, second = pair
-    weights: Doubles = member.weight * (
-        member.label_atoms[:, first] - member.label_atoms[:, second]
-    )
-    return weights
+    return member.weight * (member.label_atoms[:, first] - member.label_atoms[:, second])
 
 
 def mean_of_views(members: Sequence[Member], n_features: int) -> Doubles:
