@@ -67,8 +67,8 @@ MUTANTS = (
     mutant(
         "sweep-number-off-by-one",
         "estimators/_progress.py",
-        "if chain.n_done == chain.n_sweeps:",
-        "if chain.n_done == chain.n_sweeps - 1:",
+        "if stop or chain.n_done == chain.n_sweeps:",
+        "if stop or chain.n_done == chain.n_sweeps - 1:",
         "estimators/test_progress.py",
     ),
     mutant(
@@ -188,7 +188,7 @@ MUTANTS = (
     mutant(
         "weights-of-rows-lost",
         "backends/numba_cpu.py",
-        "row_weight = data.row_weight(class_weight)",
+        "row_weight = data.row_weight(precision_of_class)",
         "row_weight = np.ones(len(data.X))",
         "backends/test_backends_agree.py",
     ),
@@ -339,8 +339,8 @@ MUTANTS = (
     mutant(
         "labels-smoothed-twice",
         "learn/held_out.py",
-        "smoothing = 1.0 / (len(scores) + 1.0)",
-        "smoothing = 2.0 / (len(scores) + 1.0)",
+        "smoothing = 1.0 / (total_weight",
+        "smoothing = 2.0 / (total_weight",
         "learn/test_held_out.py",
     ),
     # Coders as objects, journals, settings.
@@ -559,8 +559,8 @@ MUTANTS = (
     mutant(
         "rows-scored-by-members-that-saw-them",
         "learn/members.py",
-        "left_out: Any = problem.X[share.fold.held_out]",
-        "left_out: Any = problem.X[share.fold.learn[: len(share.fold.held_out)]]",
+        "gaps.fill(problem.X[share.fold.held_out])",
+        "gaps.fill(problem.X[share.fold.learn[: len(share.fold.held_out)]])",
         "learn/test_members.py",
     ),
     mutant(

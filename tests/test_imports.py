@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "sampler": {"model", "backends", "missing", "draws", "_threads", "_files", "_archives"},
     "estimators": {
         "learn", "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws",
-        "_threads", "_arrays", "_extras", "_loaded", "_warnings",
+        "_threads", "_arrays", "_extras", "_loaded", "_warnings", "_parameters",
     },
     "learn": {
         "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays",

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dbdl._files import DataError
 from dbdl._warnings import warn_caller
 
-#: Fewer rows than these may count up by chance: of 64 columns with values up to 16, one in four
-#: tables of three rows has such a column, and one in a thousand of five.
+#: A column with fewer rows than this may count up by chance. With 64 columns of values up to 16,
+#: one in four tables of three rows has such a column, but only one in a thousand of five rows.
 FEWEST_ROWS = 5
 #: Names of columns that have none: as pandas writes them, and as it reads and writes them again.
 NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)*)?")
@@ -51,15 +51,10 @@ class Cells(Enum):
 
 #: Such columns number or name the rows, and are not features.
 OF_ROWS = (Cells.COUNT_ROWS, Cells.NAME_ROWS)
-#: Such columns are not learned from.
-LEFT_OUT = (*OF_ROWS, Cells.EMPTY, Cells.ONE_TEXT, Cells.MANY_TEXTS)
 #: Notes on columns that are left out, or that perhaps should be.
 UNNAMED_COLUMN = ("left out", "a first column without a name holds the names of rows")
 INDEX_COLUMN = ("left out", "stored as the index of the rows")
-ID_COLUMN = (
-    "left out",
-    "a different whole number in every row, and the name of an id",
-)
+ID_COLUMN = ("left out", "a different whole number in every row, and the name of an id")
 DROPPED_COLUMN = ("left out", "as asked")
 NOTES = {
     Cells.COUNT_ROWS: ("left out", "consecutive whole numbers only number the rows"),

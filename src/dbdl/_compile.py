@@ -45,7 +45,7 @@ def kernel(
     less time without the counting of references and the search for expressions of arrays.
     """
     fastmath = set(rounding) if rounding else False
-    compiled: Callable[[Any], Any] = njit(
+    return njit(
         nogil=True,
         cache=True,
         error_model="numpy",
@@ -55,7 +55,6 @@ def kernel(
         no_rewrites=not allocates,
         **options,
     )
-    return compiled
 
 
 def inlined(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any], Any]:

@@ -82,10 +82,10 @@ def write_atomically(
     """Write a file under a temporary name beside its place, then move it there.
 
     A reader never sees half a file, and a failed write leaves the old file as it was. The content
-    is on the disk before the name is, so after a power cut there is one or the other. A link stays
-    a link: the file that it leads to is replaced. A new file has the permissions of the one that it
-    replaces. A pipe or a device (``/dev/null``) is written to directly. A callable is given the
-    open file, which it may read and move about in, and writes to it.
+    reaches the disk before the name does, so that after a power cut either the old file is there or
+    the new one. A link stays a link: the file that it leads to is replaced. A new file has the
+    permissions of the one that it replaces. A pipe or a device (``/dev/null``) is written to
+    directly. A callable is given the open file and writes to it; it may also read and seek.
 
     Raises OSError where the folder is absent or may not be written to, the disk is full, the file
     that is there may not be written to, or the path is a folder.

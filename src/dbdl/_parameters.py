@@ -15,32 +15,25 @@ import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import Field, field, make_dataclass
-from numbers import Integral
-from types import UnionType
 from typing import (
     Annotated,
     Any,
     ClassVar,
-    Literal,
     TypeVar,
-    Union,
     dataclass_transform,
-    get_args,
-    get_origin,
     get_type_hints,
 )
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, Options
 
-from dbdl.model.settings import NOT_NEGATIVE, POSITIVE
+from dbdl.model.settings import AnyCount as AnyCount
+from dbdl.model.settings import AnyWeight as AnyWeight
+from dbdl.model.settings import PositiveCount as PositiveCount
+from dbdl.model.settings import PositiveWeight as PositiveWeight
+from dbdl.model.settings import constraints
 
 T = TypeVar("T")
 
-PositiveCount = Annotated[int, Interval(Integral, 1, None, closed="left")]
-AnyCount = Annotated[int, Interval(Integral, 0, None, closed="left")]
-PositiveWeight = Annotated[float, POSITIVE]
-AnyWeight = Annotated[float, NOT_NEGATIVE]
 Seed = Annotated[int | np.random.RandomState | None, "random_state"]
 
 
@@ -69,7 +62,7 @@ class Declared:
         parameters = _merged(base._own_parameters for base in bases)
         parameters = dict(sorted(parameters.items(), key=lambda item: item[1].kw_only is True))
         plain, exact = get_type_hints(cls), get_type_hints(cls, include_extras=True)
-        cls._parameter_constraints = {name: _constraints(exact[name]) for name in parameters}
+        cls._parameter_constraints = {name: constraints(exact[name]) for name in parameters}
         parts = [(name, plain[name], value) for name, value in parameters.items()]
         cls.__init__ = make_dataclass(cls.__name__, parts).__init__  # type: ignore[method-assign, misc]
         if cls.__doc__:
@@ -86,19 +79,6 @@ def _merged(parts: Iterable[dict[str, T]]) -> dict[str, T]:
 
 def _as_field(default: Any) -> Field[Any]:
     return default if isinstance(default, Field) else field(default=default, kw_only=True)
-
-
-def _constraints(hint: Any) -> list[Any]:
-    """Return scikit-learn's constraints for an annotation."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return list(arguments[1:])
-    if origin in (Union, UnionType):
-        return [constraint for part in arguments for constraint in _constraints(part)]
-    if origin is Literal:
-        return [Options(type(arguments[0]), set(arguments))]
-    plain: dict[Any, list[Any]] = {bool: ["boolean"], type(None): [None]}
-    return plain.get(hint, [hint])
 
 
 # ------------------------------------------------------------------------------------ docstrings

@@ -113,12 +113,6 @@ def two_uniforms(key, site, place, birth, sweep, attempt):
 
 
 @kernel()
-def uniform(key, site, place, birth, sweep):
-    """One uniform in (0, 1)."""
-    return two_uniforms(key, site, place, birth, sweep, _FIRST)[0]
-
-
-@kernel()
 def fill_uniforms(key, site, places, births, sweep, out):
     """Fill ``out`` (n,) with the uniforms of so many places and births."""
     for i in range(len(out)):
@@ -288,11 +282,13 @@ def fill_logit_bounds(key, site, first_place, births, sweep, out):
 
 
 Numbers = NDArray[np.int64] | int
+Array = NDArray[Any]
+Doubles = NDArray[np.float64]
 
 
 def log_gammas(
-    key: Key, site: int, places: Numbers, births: Numbers, sweep: int, shapes: NDArray[Any]
-) -> NDArray[np.float64]:
+    key: Key, site: int, places: Numbers, births: Numbers, sweep: int, shapes: Array
+) -> Doubles:
     """Return logarithms of Gamma(shapes, 1) variates, addressed by place and birth.
 
     The arguments are broadcast against each other.
@@ -302,21 +298,17 @@ def log_gammas(
     flat = np.ascontiguousarray(shapes, dtype=np.float64).ravel()
     if not (flat > 0).all():  # no attempt at such a variate would ever be accepted
         raise ValueError(f"shapes of Gamma variates must be positive, got {flat.min()}")
-    out, accepted = np.empty(flat.size), np.empty(flat.size, dtype=np.bool_)
-    _try_log_gammas(key, int(site), places, births, sweep, flat, 0, out, accepted)
-    attempt = 0
-    while len(left := np.flatnonzero(~accepted)):
-        attempt += 1
-        again, fine = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
+    out, left, attempt = np.empty(flat.size), np.arange(flat.size), 0
+    while len(left):  # those that the last attempt did not accept
+        out_left, accepted = np.empty(len(left)), np.empty(len(left), dtype=np.bool_)
         at = places[left], births[left], sweep, flat[left]
-        _try_log_gammas(key, int(site), *at, attempt, again, fine)
-        out[left], accepted[left] = again, fine
+        _try_log_gammas(key, int(site), *at, attempt, out_left, accepted)
+        out[left] = out_left
+        left, attempt = left[~accepted], attempt + 1
     return out.reshape(shapes.shape)
 
 
-def gammas(
-    key: Key, site: int, places: NDArray[np.int64], sweep: int, shapes: NDArray[Any]
-) -> NDArray[np.float64]:
+def gammas(key: Key, site: int, places: NDArray[np.int64], sweep: int, shapes: Array) -> Doubles:
     """Return Gamma(shapes, 1) variates (n_places,), addressed by place; for a few places."""
     # one by one: NumPy's exponential may round differently with another length
     logarithms = log_gammas(key, site, places, 0, sweep, shapes)
@@ -324,8 +316,8 @@ def gammas(
 
 
 def logit_betas(
-    key: Key, places: Numbers, births: Numbers, sweep: int, a: NDArray[Any], b: NDArray[Any]
-) -> NDArray[np.float64]:
+    key: Key, places: Numbers, births: Numbers, sweep: int, a: Array, b: Array
+) -> Doubles:
     """Return logit Beta(a, b) variates, addressed by place and birth.
 
     The logit of a Beta variate is the difference of the logarithms of two Gamma variates; drawn
@@ -336,9 +328,7 @@ def logit_betas(
     return logit
 
 
-def uniforms(
-    key: Key, site: int, places: Numbers, births: Numbers, sweep: int = 0
-) -> NDArray[np.float64]:
+def uniforms(key: Key, site: int, places: Numbers, births: Numbers, sweep: int = 0) -> Doubles:
     """Return uniforms for places and births, of which one may be a number."""
     places, births = np.broadcast_arrays(places, births)
     out = np.empty(places.shape)
@@ -346,9 +336,7 @@ def uniforms(
     return out
 
 
-def normals(
-    key: Key, site: int, births: NDArray[np.int64], sweep: int, n_columns: int
-) -> NDArray[np.float64]:
+def normals(key: Key, site: int, births: NDArray[np.int64], sweep: int, n_columns: int) -> Doubles:
     """Return standard normals (n_atoms, n_columns) addressed by (column, birth)."""
     out = np.empty((len(births), n_columns))
     fill_normals(key, int(site), births, sweep, 0, out)

@@ -129,9 +129,9 @@ class Method:
         return ""
 
 
-def _after_scaling(kind: Callable[[], ClassifierMixin], **settings: Any) -> ScaledRowsClassifier:
-    """Return a classifier of scikit-learn behind scaled rows."""
-    return ScaledRowsClassifier(kind()).set_params(**settings)
+def _behind(rows: Callable[[Any], Any], kind: Callable[[], Any], **settings: Any) -> Any:
+    """Return a classifier that sees rows which another estimator has scaled or mapped."""
+    return rows(kind()).set_params(**settings)
 
 
 def _plain(
@@ -144,7 +144,8 @@ def _plain(
     tables of measurements by their rows alone.
     """
     choices = {"scaling": ("unit", "standard"), **grid}
-    return Method(name, partial(_after_scaling, kind), "", settings, choices, about=about)
+    make = partial(_behind, ScaledRowsClassifier, kind)
+    return Method(name, make, "", settings, choices, about=about)
 
 
 #: Whitened views that rivals may choose from: those of our linear chains.
@@ -156,17 +157,13 @@ WHITENED = (
 )
 
 
-def _in_a_view(kind: Callable[[], ClassifierMixin], **settings: Any) -> ViewedRowsClassifier:
-    """Return a rival behind a view."""
-    return ViewedRowsClassifier(kind()).set_params(**settings)
-
-
 def _whitened(name: str, method: Method) -> Method:
-    """Return a rival that sees whitened rows: what a view gives to any method is not ours.
+    """Return a rival that sees whitened rows, in a view that it chooses with its other settings.
 
-    It chooses the view with its other settings.
+    A gain that a view brings to any method is no merit of DBDL.
     """
-    make, grid = partial(_in_a_view, method.make), {"view": WHITENED, **method.grid}
+    make = partial(_behind, ViewedRowsClassifier, method.make)
+    grid = {"view": WHITENED, **method.grid}
     about = f"{method.name} on whitened rows, in a view that it chooses"
     return replace(method, name=name, make=make, grid=grid, about=about)
 

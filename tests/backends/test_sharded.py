@@ -104,7 +104,7 @@ def test_the_tree_is_cut_into_nodes_that_cover_it(n_blocks, wanted):
         for node in nodes
     ]
     whole = tree_sum(lambda i: float(values[i]), n_blocks)
-    assert ShardedBackend()._tree(nodes, sums.__getitem__) == whole
+    assert ShardedBackend()._total(nodes, sums.__getitem__) == whole
 
 
 def test_the_tree_is_cut_while_nodes_are_too_large():

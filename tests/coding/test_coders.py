@@ -25,6 +25,7 @@ from dbdl.coding import (
     encode_each,
     lengths_for,
 )
+from dbdl.coding.coder import CodedRow
 
 N_ROWS, N_ATOMS, N_FEATURES = 70, 30, 12
 every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
@@ -364,7 +365,7 @@ def test_slopes_times_the_row_give_the_code(coder, dtype):
     for i in range(10):
         row, code, atoms = encoded_row(coder, i, dtype)
         weights = np.random.default_rng(i).standard_normal(N_ATOMS)
-        slopes = coder.slopes(row, code, atoms, weights, NumbaBackend())
+        slopes = coder.slopes(CodedRow(row, code, atoms, NumbaBackend()), weights)
         near = 1e-10 if dtype == np.float64 else 1e-4
         assert slopes @ row == pytest.approx((code @ weights)[0], abs=near)
 
@@ -374,19 +375,19 @@ def test_slopes_are_those_of_rows_nearby(coder):
     for i in range(5):
         row, code, atoms = encoded_row(coder, i)
         weights = np.random.default_rng(i).standard_normal(N_ATOMS)
-        slopes = coder.slopes(row, code, atoms, weights, NumbaBackend())
-        differences = Coder.slopes(coder, row, code, atoms, weights, NumbaBackend())
+        slopes = coder.slopes(CodedRow(row, code, atoms, NumbaBackend()), weights)
+        differences = Coder.slopes(coder, CodedRow(row, code, atoms, NumbaBackend()), weights)
         np.testing.assert_allclose(slopes, differences, atol=1e-6)
 
 
 def test_copies_of_atoms_do_not_change_slopes_of_the_lasso():
     row, code, atoms = encoded_row(LassoPath(4), 0)
     weights = np.random.default_rng(0).standard_normal(N_ATOMS)
-    expected = LassoPath(4).slopes(row, code, atoms, weights, NumbaBackend())
+    expected = LassoPath(4).slopes(CodedRow(row, code, atoms, NumbaBackend()), weights)
     twice = PreparedAtoms(np.concatenate([atoms.atoms, atoms.atoms[code.indices]]))
     longer = csr_matrix((code.data, code.indices, code.indptr), shape=(1, len(twice)))
     more = np.append(weights, np.zeros(code.nnz))
-    found = LassoPath(4).slopes(row, longer, twice, more, NumbaBackend())
+    found = LassoPath(4).slopes(CodedRow(row, longer, twice, NumbaBackend()), more)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -395,7 +396,7 @@ def test_a_code_without_atoms_has_no_slopes(family):
     _, atoms = make_problem()
     empty = csr_matrix((1, N_ATOMS))
     zero, weights = np.zeros(N_FEATURES), np.ones(N_ATOMS)
-    slopes = family(3).slopes(zero, empty, atoms, weights, NumbaBackend())
+    slopes = family(3).slopes(CodedRow(zero, empty, atoms, NumbaBackend()), weights)
     np.testing.assert_array_equal(slopes, np.zeros(N_FEATURES))
 
 
@@ -405,5 +406,5 @@ def test_slopes_of_the_posterior_mean_are_those_given_its_atoms():
     own, noise = atoms.atoms[used], atoms.prior.noise_precision
     precision = noise * own @ own.T + np.diag(atoms.prior.precision[used])
     expected = weights[used] @ np.linalg.inv(precision) @ (noise * own)
-    found = PosteriorMean(5).slopes(row, code, atoms, weights, NumbaBackend())
+    found = PosteriorMean(5).slopes(CodedRow(row, code, atoms, NumbaBackend()), weights)
     np.testing.assert_allclose(found, expected)

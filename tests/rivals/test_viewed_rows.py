@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dbdl
 from dbdl.experiments.measure import Part, choose_settings, measure
-from dbdl.rivals import _viewed_rows as viewed_rows
+from dbdl.rivals import _base as base
 from dbdl.rivals._viewed_rows import ViewedRowsClassifier
 from dbdl.rivals.crc import CRCClassifier
 from dbdl.rivals.llc import LLCClassifier
@@ -67,18 +67,18 @@ def test_scores_are_those_of_the_rival_on_rows_of_a_view_that_saw_the_training_r
 def test_the_temperature_is_that_of_rows_which_neither_view_nor_rival_saw(monkeypatch):
     X, y = wine()
     seen, held_out = [], []
-    learn, sharpness = ViewedRowsClassifier._learn, viewed_rows.fit_sharpness
+    learn, sharpness = ViewedRowsClassifier._learn, base.fit_sharpness
 
-    def noting_learn(self, rows, class_of_row):
-        seen.append(rows)
-        return learn(self, rows, class_of_row)
+    def noting_learn(self, lesson):
+        seen.append(lesson.X)
+        return learn(self, lesson)
 
     def noting_sharpness(scores, class_of_row):
         held_out.append(scores)
         return sharpness(scores, class_of_row)
 
     monkeypatch.setattr(ViewedRowsClassifier, "_learn", noting_learn)
-    monkeypatch.setattr(viewed_rows, "fit_sharpness", noting_sharpness)
+    monkeypatch.setattr(base, "fit_sharpness", noting_sharpness)
     ViewedRowsClassifier(CRCClassifier(random_state=0)).fit(X, y)
     [every, some], [scores] = seen, held_out
     assert len(every) == len(X) == len(some) + len(scores)

@@ -25,7 +25,7 @@ from dbdl.model.atom_priors import Arrays, AtomPosterior
 from dbdl.model.codes import Scan
 from dbdl.model.priors import Priors
 from dbdl.model.record import ArrayRecord
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights, tree_sum
 
 Births = NDArray[np.int64]
@@ -68,7 +68,7 @@ class Data(ArrayRecord):
     """
 
     X: Floats
-    class_of_row: NDArray[np.int64]
+    class_of_row: Classes
     n_rows: NDArray[Any]
     first_row: NDArray[np.int64]
     square: float
@@ -103,7 +103,7 @@ class Data(ArrayRecord):
 class RowVerbs(Protocol):
     """Verbs over rows. Data and codes are in the backend's own form."""
 
-    def place(self, X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> Data:
+    def place(self, X: Any, class_of_row: Classes, sample_weight: Weights = None) -> Data:
         """Take rows (n_samples, n_features), their class indices and weights (n_samples,)."""
 
     def hold(self, data: Data) -> Data:
@@ -126,9 +126,7 @@ class RowVerbs(Protocol):
     def usage(self, data: Data, codes: Any, parameters: Parameters) -> UsageSums:
         """Sums of given codes, as a sweep returns them: NumPy arrays."""
 
-    def gather(
-        self, data: Data, codes: Any, n_atoms: int, precision_of_class: NDArray[np.float64]
-    ) -> AtomSums:
+    def gather(self, data: Data, codes: Any, n_atoms: int, precision_of_class: Doubles) -> AtomSums:
         """Sums for the draw of the atoms, in C order, rows weighted by `Data.row_weight`.
 
         ``precision_of_class`` (n_classes,) are the noise precisions.
@@ -155,10 +153,10 @@ class AtomVerbs(Arrays, Protocol):
     def mean_atoms(self, posterior: AtomPosterior) -> Any:
         """Posterior mean of the atoms (n_atoms, n_features)."""
 
-    def unit_atoms(self, atoms: Any, like: Any) -> tuple[Floats, NDArray[np.float64]]:
+    def unit_atoms(self, atoms: Any, like: Any) -> tuple[Floats, Doubles]:
         """NumPy atoms of unit norm in the dtype of ``like``, and their norms before scaling."""
 
-    def norm_square(self, atoms: Any) -> NDArray[np.float64]:
+    def norm_square(self, atoms: Any) -> Doubles:
         """Squared norms of the atoms (n_atoms,) as a NumPy array."""
 
     def draw_selection(
@@ -195,14 +193,10 @@ class Backend(RowVerbs, AtomVerbs, Protocol):
     def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
         """Greedy paths of new rows over published atoms, like `dbdl.coding.omp.encode`."""
 
-    def ridge(
-        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
+    def ridge(self, codes: csr_matrix, target: Doubles, penalty: float) -> Doubles:
         """Ridge regression on published codes, like `dbdl.model.ridge.ridge`."""
 
-    def ridge_labels(
-        self, data: Data, codes: Any, scale: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
+    def ridge_labels(self, data: Data, codes: Any, scale: Doubles, penalty: float) -> Doubles:
         """Ridge regression of the labels on ``codes * scale``: (n_atoms, n_classes)."""
 
 
@@ -218,7 +212,7 @@ def parameters_from_host(parameters: Parameters, backend: Backend) -> Parameters
     return replace(parameters, atoms=atoms, selection_logit=logit)
 
 
-def number_rows(X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> Data:
+def number_rows(X: Any, class_of_row: Classes, sample_weight: Weights = None) -> Data:
     """Count the rows of each class; the sum of the squared norms is not known yet."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
     classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)

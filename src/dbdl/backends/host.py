@@ -30,7 +30,7 @@ from dbdl.model.conditionals import selection_posterior
 from dbdl.model.joint import log_large_terms
 from dbdl.model.priors import Priors
 from dbdl.model.ridge import ridge, scaled_ridge
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, UsageSums, Weights
 
 #: Atoms drawn by one product, and the most features per task; pairs of features share the address
@@ -70,7 +70,7 @@ class HostBackend(HostArrays):
 
     # ------------------------------------------------------------------------- moving arrays
 
-    def place(self, X: Any, class_of_row: NDArray[np.int64], sample_weight: Weights = None) -> Data:
+    def place(self, X: Any, class_of_row: Classes, sample_weight: Weights = None) -> Data:
         data = number_rows(in_memory(X), class_of_row, sample_weight)
         return self.hold(replace(data, square=sum_of_squares(data.X, self.block_rows)))
 
@@ -129,24 +129,23 @@ class HostBackend(HostArrays):
     def mean_atoms(self, posterior: AtomPosterior) -> Floats:
         return posterior.mean()
 
-    def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, NDArray[np.float64]]:
+    def unit_atoms(self, atoms: Floats, like: Floats) -> tuple[Floats, Doubles]:
         wide = atoms.astype(np.float64, copy=False)
         unit = unit_rows(wide)
         norm = np.einsum("kj,kj->k", unit, wide)  # the square of a small norm would underflow
         norm[~wide.any(axis=1)] = 1.0
         return unit.astype(like.dtype, order="C"), norm
 
-    def norm_square(self, atoms: Floats) -> NDArray[np.float64]:
-        square: NDArray[np.float64] = np.einsum("kj,kj->k", atoms, atoms, dtype=np.float64)
-        return square
+    def norm_square(self, atoms: Floats) -> Doubles:
+        return np.einsum("kj,kj->k", atoms, atoms, dtype=np.float64)
 
     def draw_selection(
         self, key: Key, number: int, data: Data, sums: UsageSums, births: Births, priors: Priors
-    ) -> NDArray[np.float64]:
+    ) -> Doubles:
         posterior = selection_posterior(sums.count, data.n_rows, priors)
         first_row = data.first_row[:, np.newaxis]
 
-        def draw(classes: slice) -> NDArray[np.float64]:
+        def draw(classes: slice) -> Doubles:
             a, b = posterior.a[classes], posterior.b[classes]
             return logit_betas(key, first_row[classes], births, number, a, b)
 
@@ -164,14 +163,10 @@ class HostBackend(HostArrays):
     def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
         return encode(X, atoms.atoms, atoms.gram, lengths, rule, None, self.n_threads)
 
-    def ridge(
-        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
+    def ridge(self, codes: csr_matrix, target: Doubles, penalty: float) -> Doubles:
         return ridge(codes, target, penalty)
 
-    def ridge_labels(
-        self: Any, data: Data, codes: Any, scale: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
+    def ridge_labels(self: Any, data: Data, codes: Any, scale: Doubles, penalty: float) -> Doubles:
         sums = self.gather(self.labels(data), codes, len(scale), np.ones(data.n_classes))
         return scaled_ridge(sums, scale, penalty)
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from dbdl._compile import CONTRACTED, inlined, kernel
 from dbdl._products import block_product, row_squares
@@ -26,7 +25,7 @@ from dbdl.backends.host import STRETCH, HostBackend, add_rows
 from dbdl.coding.omp import encode, gram_matrix
 from dbdl.draws import PLACES_OF_A_DRAW, Key, Site, fill_logit_bounds, normal, quartered_logit
 from dbdl.model.codes import Scan
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, tree_sum
 
 #: Most rows swept together: one product with the atoms, then row by row.
@@ -41,9 +40,7 @@ SUM_FEATURES = 256
 LOOK_AHEAD = 64
 
 # One type, so that drawing is compiled once.
-_USAGE, _STRENGTH, _PRIOR = (
-    np.int64(site) for site in (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH)
-)
+_USAGE, _STRENGTH, _PRIOR = map(np.int64, (Site.USAGE, Site.STRENGTH, Site.PRIOR_STRENGTH))
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,9 @@ class NumbaBackend(HostBackend):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dbdl.backends import NumbaBackend
-    >>> from dbdl.coding import Forward, PreparedAtoms
-    >>> X, atoms = np.array([[0.0, 2.0]]), PreparedAtoms(np.eye(2))
-    >>> Forward(1).encode(X, atoms, NumbaBackend(n_threads=2)).toarray()
-    array([[0., 2.]])
+    >>> NumbaBackend(n_threads=2).n_lanes  # one chain per thread
+    2
     """
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
@@ -94,16 +88,15 @@ class NumbaBackend(HostBackend):
             return listed, atom[:n_listed].copy(), strength[:n_listed].copy(), residual_square
 
         parts = run_blocks(sweep_rows, _sweep_slices(len(data.X), self.block_rows), self.n_threads)
-        listed, atom, strength, residual_square = (
-            np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-        )
+        together = map(np.concatenate, zip(*parts, strict=True))
+        listed, atom, strength, residual_square = together
         codes = Codes(np.concatenate([[0], np.cumsum(listed)]), atom, strength)
         return codes, self._usage_sums(data, codes, residual_square, len(atoms))
 
     def usage(self, data: Data, codes: Codes, parameters: Parameters) -> UsageSums:
         parameters = _in_one_layout(parameters)
 
-        def squares(rows: slice) -> NDArray[np.float64]:
+        def squares(rows: slice) -> Doubles:
             return row_squares(_residuals(data.X[rows], codes, rows, parameters.atoms))
 
         blocks = block_slices(len(data.X), SWEEP_ROWS)
@@ -111,7 +104,7 @@ class NumbaBackend(HostBackend):
         return self._usage_sums(data, codes, residual_square, parameters.n_atoms)
 
     def _usage_sums(
-        self, data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+        self, data: Data, codes: Codes, residual_square: Doubles, n_atoms: int
     ) -> UsageSums:
         blocks = block_slices(len(data.X), self.block_rows)
 
@@ -129,7 +122,7 @@ class NumbaBackend(HostBackend):
         return tree_sum(block, len(blocks))
 
     def gather(
-        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: NDArray[np.float64]
+        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: Doubles
     ) -> AtomSums:
         row_weight = data.row_weight(precision_of_class)
         blocks = block_slices(len(data.X), self.block_rows)
@@ -146,7 +139,7 @@ class NumbaBackend(HostBackend):
     ) -> AtomSums:
         """Sums over some rows; only the lower half of the Gram part is filled."""
         row_start = codes.row_start[rows.start : rows.stop + 1]
-        by_atom = _by_atom(row_start, codes, row_weight[rows], n_atoms)
+        by_atom = _by_atom(codes.of_rows(rows), row_weight[rows], n_atoms)
         by_row = (data.X[rows], row_start, codes.atom, codes.strength)
         sums = AtomSums.none(n_atoms, data.n_features)
 
@@ -158,19 +151,16 @@ class NumbaBackend(HostBackend):
 
 
 def _weighted_usage(
-    rows: slice, data: Data, codes: Codes, residual_square: NDArray[np.float64], n_atoms: int
+    rows: slice, data: Data, codes: Codes, residual_square: Doubles, n_atoms: int
 ) -> UsageSums:
     """Sums over some rows with weights; NumPy adds them up in the order of the rows."""
     assert data.sample_weight is not None
-    n_classes = data.n_classes
-    row_start = codes.row_start[rows.start : rows.stop + 1]
-    entries, n_entries = slice(row_start[0], row_start[-1]), np.diff(row_start)
+    n_classes, own = data.n_classes, codes.of_rows(rows)
     classes, weight = data.class_of_row[rows], data.sample_weight[rows]
-    atom, own_class = codes.atom[entries], np.repeat(classes, n_entries)
-    own_weight = np.repeat(weight, n_entries)
-    square = own_weight * codes.strength[entries].astype(np.float64) ** 2
-    count = np.bincount(own_class * n_atoms + atom, own_weight, n_classes * n_atoms)
-    by = ((atom, square, n_atoms), (own_class, square, n_classes))
+    own_class, own_weight = (np.repeat(x, np.diff(own.row_start)) for x in (classes, weight))
+    square = own_weight * own.strength.astype(np.float64) ** 2
+    count = np.bincount(own_class * n_atoms + own.atom, own_weight, n_classes * n_atoms)
+    by = ((own.atom, square, n_atoms), (own_class, square, n_classes))
     by_row = (classes, weight * residual_square[rows], n_classes)
     sums: list[Any] = [np.bincount(*values) for values in (*by, by_row)]
     return UsageSums(count.reshape(n_classes, n_atoms), *sums)
@@ -208,8 +198,8 @@ def _upper_gram(atoms: Floats, n_threads: int) -> Floats:
 
 
 def _search_bound(
-    parameters: Parameters, norm_square: NDArray[np.float64], scan: Scan
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parameters: Parameters, norm_square: Doubles, scan: Scan
+) -> tuple[Doubles, Doubles]:
     """Offset and gain, each (n_classes, n_atoms), of ``offset + gain * match**2``.
 
     With strengths integrated out this is the log-odds of eq. 9. With the paper's scan it is an
@@ -229,23 +219,16 @@ def _search_bound(
 
 def _residuals(X: Floats, codes: Codes, rows: slice, atoms: Floats) -> Floats:
     """Residuals x - code @ atoms of some rows (eq. 7)."""
-    residual = X.copy()
-    row_start = codes.row_start[rows.start : rows.stop + 1]
-    own = slice(row_start[0], row_start[-1])
-    _add_codes(residual, row_start - own.start, codes.atom[own], -codes.strength[own], atoms)
+    residual, own = X.copy(), codes.of_rows(rows)
+    _add_codes(residual, own.row_start, own.atom, -own.strength, atoms)
     return residual
 
 
 def _by_atom(
-    row_start: NDArray[np.int64], codes: Codes, weight: Floats, n_atoms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    codes: Codes, weight: Floats, n_atoms: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Doubles]:
     """List entries by atom: (start of each atom, rows in order, weight * strength)."""
-    entries = slice(row_start[0], row_start[-1])
-    by_row = csr_matrix(
-        (codes.strength[entries], codes.atom[entries], row_start - row_start[0]),
-        shape=(len(row_start) - 1, n_atoms),
-    )
-    by_atom = by_row.tocsc()
+    by_atom = codes.to_sparse(n_atoms).tocsc()
     row = by_atom.indices.astype(np.int32, copy=False)
     return by_atom.indptr.astype(np.int64), row, weight[row] * by_atom.data
 

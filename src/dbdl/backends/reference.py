@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl import draws
 from dbdl.backends.base import Births, Data
@@ -19,7 +18,7 @@ from dbdl.draws import Key, Site
 from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan, sweep_row
 from dbdl.model.conditionals import atom_posterior
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights
 
 
@@ -34,9 +33,7 @@ class ReferenceBackend(HostBackend):
     True
     """
 
-    def place(
-        self, X: Floats, class_of_row: NDArray[np.int64], sample_weight: Weights = None
-    ) -> Data:
+    def place(self, X: Floats, class_of_row: Classes, sample_weight: Weights = None) -> Data:
         return super().place(np.asarray(X, dtype=np.float64), class_of_row, sample_weight)
 
     def start(self, data: Data, atoms: Floats, n_nonzero: int) -> Codes:
@@ -45,27 +42,23 @@ class ReferenceBackend(HostBackend):
     def sweep(
         self, key: Key, number: int, data: Data, codes: Codes, parameters: Parameters, scan: Scan
     ) -> tuple[Codes, UsageSums]:
-        dense = codes.to_dense(parameters.n_atoms).astype(np.float64)
+        atoms, births = parameters.atoms, parameters.births
+        dense = codes.to_dense(len(atoms)).astype(np.float64)
         randomness = (
             (draws.quartered_uniform, Site.USAGE),
             (draws.normal, Site.STRENGTH),
             (draws.normal, Site.PRIOR_STRENGTH),
         )
+        by_class = (
+            parameters.selection_logit, parameters.strength_precision, parameters.noise_precision,
+        )  # fmt: skip
         for i, (x, c) in enumerate(zip(data.X, data.class_of_row, strict=True)):
             drawn = (
-                [draw(key, int(site), data.offset + i, k, number) for k in parameters.births]
+                np.array([draw(key, int(site), data.offset + i, k, number) for k in births])
                 for draw, site in randomness
             )
-            dense[i] = sweep_row(
-                x,
-                dense[i],
-                parameters.atoms,
-                parameters.selection_logit[c],
-                parameters.strength_precision[c],
-                parameters.noise_precision[c],
-                scan,
-                *map(np.array, drawn),
-            )
+            logit, strength, noise = (values[c] for values in by_class)
+            dense[i] = sweep_row(x, dense[i], atoms, logit, strength, noise, scan, *drawn)
         codes = Codes.from_dense(dense)
         return codes, self.usage(data, codes, parameters)
 
@@ -83,7 +76,7 @@ class ReferenceBackend(HostBackend):
         )
 
     def gather(
-        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: NDArray[np.float64]
+        self, data: Data, codes: Codes, n_atoms: int, precision_of_class: Doubles
     ) -> AtomSums:
         dense = codes.to_dense(n_atoms)
         weighted = data.row_weight(precision_of_class)[:, np.newaxis] * dense

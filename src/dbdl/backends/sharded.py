@@ -33,7 +33,7 @@ from dbdl.backends.host import HostBackend
 from dbdl.backends.numba_cpu import NumbaBackend
 from dbdl.draws import Key
 from dbdl.model.codes import Scan
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights, left_half, some_weights
 
 #: Most bytes of rows in a part when parts are read in turn; a part has at least one block.
@@ -92,7 +92,7 @@ class Part:
 
     source: Rows
     rows: slice  # of the source
-    class_of_row: NDArray[np.int64]  # of these rows
+    class_of_row: Classes  # of these rows
     n_classes: int
     sample_weight: Weights = None  # of these rows
 
@@ -216,18 +216,15 @@ class ShardedBackend(HostBackend):
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         return self.inner.lane(alone) if self.engine.is_here else nullcontext()
 
-    def place(
-        self, X: Rows, class_of_row: NDArray[np.int64], sample_weight: Weights = None
-    ) -> ShardedData:
+    def place(self, X: Rows, class_of_row: Classes, sample_weight: Weights = None) -> ShardedData:
         X = self.engine.arrange(X)
         data = number_rows(X, class_of_row, sample_weight)
         nodes = self.engine.nodes(X, self.block_rows)
         slices = [node.rows(self.block_rows, X.shape[0]) for node in nodes]
-        parts = tuple(
-            self.engine.hold(self.inner, Part(X, rows, *_labels_of(data, rows))) for rows in slices
-        )
+        unread = (Part(X, rows, *_labels_of(data, rows)) for rows in slices)
+        parts = tuple(self.engine.hold(self.inner, part) for part in unread)
         squares = [self._run(_square, part, self.block_rows) for part in parts]
-        square = self.engine.fetch(self._tree(nodes, squares.__getitem__))
+        square = self._total(nodes, squares.__getitem__)
         if square == 0:
             raise ValueError(ALL_ZERO)
         known = vars(data) | {"square": square}
@@ -242,12 +239,10 @@ class ShardedBackend(HostBackend):
         return np.concatenate([self.engine.fetch(rows) for rows in chosen])
 
     def labels(self, data: Any) -> ShardedData:
-        n_classes, dtype = data.n_classes, data.X.dtype
-        shape: Any = np.broadcast_to(dtype.type(0), (data.n_samples, n_classes))
-        parts = [
-            PartOfLabels(np.empty((0, 0), dtype), rows, *_labels_of(data, rows))
-            for rows in data.slices
-        ]
+        dtype = data.X.dtype
+        shape: Any = np.broadcast_to(dtype.type(0), (data.n_samples, data.n_classes))
+        empty = np.empty((0, 0), dtype)
+        parts = (PartOfLabels(empty, rows, *_labels_of(data, rows)) for rows in data.slices)
         handles = tuple(map(self.engine.share, parts))
         return replace(data, X=shape, parts=handles, square=float(data.n_samples))
 
@@ -264,18 +259,17 @@ class ShardedBackend(HostBackend):
             for part, own in zip(data.parts, codes, strict=True)
         )
         sums = operator.attrgetter("sums")
-        return swept, self._total(data, lambda i: self.engine.run(sums, swept[i]))
+        return swept, self._total(data.nodes, lambda i: self.engine.run(sums, swept[i]))
 
     def usage(self, data: Any, codes: Any, parameters: Parameters) -> UsageSums:
         shared = self.engine.share(parameters)
-        return self._total(data, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
+        return self._total(data.nodes, lambda i: self._run(_usage, data.parts[i], codes[i], shared))
 
-    def gather(
-        self, data: Any, codes: Any, n_atoms: int, precision_of_class: NDArray[np.float64]
-    ) -> AtomSums:
-        return self._total(
-            data, lambda i: self._run(_gather, data.parts[i], codes[i], n_atoms, precision_of_class)
-        )
+    def gather(self, data: Any, codes: Any, n_atoms: int, precision_of_class: Doubles) -> AtomSums:
+        def sums(i: int) -> Any:
+            return self._run(_gather, data.parts[i], codes[i], n_atoms, precision_of_class)
+
+        return self._total(data.nodes, sums)
 
     def keep(self, codes: Any, kept: NDArray[np.intp], n_atoms: int) -> tuple[Any, ...]:
         return tuple(self.engine.run(Codes.keep, part, kept, n_atoms) for part in codes)
@@ -289,10 +283,7 @@ class ShardedBackend(HostBackend):
     def _run(self, function: Callable[..., Any], part: Any, *arguments: Any) -> Any:
         return self.engine.run(function, self.inner, part, *arguments)
 
-    def _total(self, data: Any, sums: Callable[[int], Any]) -> Any:
-        return self.engine.fetch(self._tree(data.nodes, sums))
-
-    def _tree(self, nodes: Sequence[Node], sums: Callable[[int], Any]) -> Any:
+    def _total(self, nodes: Sequence[Node], sums: Callable[[int], Any]) -> Any:
         """Add the sums of the parts along the tree; they are computed in order."""
         index = {node: i for i, node in enumerate(nodes)}
 
@@ -303,10 +294,10 @@ class ShardedBackend(HostBackend):
             left_sum = below(left)
             return self.engine.run(operator.add, left_sum, below(right))
 
-        return below(Node(nodes[0].first, nodes[-1].last))
+        return self.engine.fetch(below(Node(nodes[0].first, nodes[-1].last)))
 
 
-def _labels_of(data: Data, rows: slice) -> tuple[NDArray[np.int64], int, Weights]:
+def _labels_of(data: Data, rows: slice) -> tuple[Classes, int, Weights]:
     """Class indices of some rows, the number of classes, and the rows' weights."""
     return data.class_of_row[rows], data.n_classes, some_weights(data.sample_weight, rows)
 
@@ -345,11 +336,7 @@ def _usage(inner: Backend, part: Part | Data, codes: Codes, parameters: Paramete
 
 
 def _gather(
-    inner: Backend,
-    part: Part | Data,
-    codes: Codes,
-    n_atoms: int,
-    precision_of_class: NDArray[np.float64],
+    inner: Backend, part: Part | Data, codes: Codes, n_atoms: int, precision_of_class: Doubles
 ) -> AtomSums:
     data = part.open(inner)
     own = inner.codes_from_host(data, _all_writable(codes), n_atoms)

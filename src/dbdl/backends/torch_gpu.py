@@ -45,7 +45,7 @@ from dbdl.model.atom_priors import AtomPosterior
 from dbdl.model.codes import Scan
 from dbdl.model.definite import solve_definite
 from dbdl.model.priors import Priors
-from dbdl.model.state import Codes, Floats, Parameters
+from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights
 
 #: Pairs of features, or atoms, that one program draws.
@@ -137,9 +137,7 @@ class TorchBackend(HostBackend):
     def dot(self, one: Tensor, other: Tensor) -> float:
         return float(torch.dot(one.double().flatten(), other.double().flatten()))
 
-    def place(
-        self, X: Floats, class_of_row: NDArray[np.int64], sample_weight: Weights = None
-    ) -> DeviceData:
+    def place(self, X: Floats, class_of_row: Classes, sample_weight: Weights = None) -> DeviceData:
         data = self.hold(number_rows(in_memory(X), class_of_row, sample_weight))
         return replace(data, square=float(sum_of_squares(data.X, 1).sum()))
 
@@ -228,7 +226,7 @@ class TorchBackend(HostBackend):
         return DeviceSums(count, sum_of_squares(codes, 0, weight), by_class)
 
     def gather(
-        self, data: Any, codes: Tensor, n_atoms: int, precision_of_class: NDArray[np.float64]
+        self, data: Any, codes: Tensor, n_atoms: int, precision_of_class: Doubles
     ) -> AtomSums:
         X: Any = data.X
         weight = data.row_weight(self.put(precision_of_class))[:, None]
@@ -282,7 +280,7 @@ class TorchBackend(HostBackend):
         value, vector = torch.linalg.eigh(precision)
         return vector @ ((vector.T @ natural_mean) / (value[:, None] + feature_precision))
 
-    def unit_atoms(self, atoms: Tensor, like: Tensor) -> tuple[Floats, NDArray[np.float64]]:
+    def unit_atoms(self, atoms: Tensor, like: Tensor) -> tuple[Floats, Doubles]:
         wide = atoms.double()
         largest = wide.abs().amax(dim=1, keepdim=True)
         largest[largest == 0] = 1.0
@@ -291,7 +289,7 @@ class TorchBackend(HostBackend):
         norm[norm == 0] = 1.0
         return self.to_host((part / norm).to(like.dtype)), self.to_host((norm * largest)[:, 0])
 
-    def norm_square(self, atoms: Tensor) -> NDArray[np.float64]:
+    def norm_square(self, atoms: Tensor) -> Doubles:
         return self.to_host(sum_of_squares(atoms, 1))
 
     # ---------------------------------------------------------------- probabilities and density
@@ -335,22 +333,18 @@ class TorchBackend(HostBackend):
             dictionary = self.put(atoms.atoms)
             return pursue(self.put(X), dictionary, dictionary @ dictionary.T, lengths, rule)
 
-    def ridge(
-        self, codes: csr_matrix, target: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
+    def ridge(self, codes: csr_matrix, target: Doubles, penalty: float) -> Doubles:
         dense = self._dense(codes.indptr, codes.indices, codes.data, codes.shape[1], torch.float64)
         return self._solve_ridge(dense, self.put(target), penalty)
 
-    def ridge_labels(
-        self, data: Any, codes: Tensor, scale: NDArray[np.float64], penalty: float
-    ) -> NDArray[np.float64]:
+    def ridge_labels(self, data: Any, codes: Tensor, scale: Doubles, penalty: float) -> Doubles:
         scaled, labels = codes.double() * self.put(scale), data.one_hot.T.double()
         if data.weight_on_device is not None:
             root = data.weight_on_device.sqrt()[:, None]
             scaled, labels = root * scaled, root * labels
         return self._solve_ridge(scaled, labels, penalty)
 
-    def _solve_ridge(self, codes: Tensor, target: Tensor, penalty: float) -> NDArray[np.float64]:
+    def _solve_ridge(self, codes: Tensor, target: Tensor, penalty: float) -> Doubles:
         """Solve by the smaller of the two Gram matrices."""
         few_atoms = codes.shape[1] <= codes.shape[0]
         gram = codes.T @ codes if few_atoms else codes @ codes.T

@@ -7,13 +7,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from dbdl._arrays import as_numbers
+from dbdl._arrays import Array, as_numbers
 from dbdl._warnings import warn_caller
-
-Array = NDArray[Any]
 
 
 def as_matrix(values: ArrayLike, name: str) -> Array:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from dbdl._arrays import SAFE_EXPONENT, exponents, times_powers, unsafe
+from dbdl._arrays import SAFE_EXPONENT, Array, exponents, times_powers, unsafe
 
-Array = NDArray[Any]
 Exponents = NDArray[np.int64]
 #: Codes of rows that were multiplied by ``2^-exponent``, for each number of non-zeros.
 CodeRows = Callable[[Array, int], list[csr_matrix]]

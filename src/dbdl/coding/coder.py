@@ -11,18 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Protocol, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.coding._scales import by_scale, unsafe_exponents
 from dbdl.coding.omp import gram_matrix
 from dbdl.model.record import Record
-from dbdl.model.trust import AtLeastOne, Positive, reals
-
-Floats = NDArray[np.floating[Any]]
+from dbdl.model.trust import AtLeastOne, Doubles, Positive, reals
+from dbdl.model.trust import Floats as Floats
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,8 @@ class CodePrior(Record):
     100.0
     """
 
-    probability: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
-    precision: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
+    probability: Annotated[Doubles, reals("n_atoms", least=0)]
+    precision: Annotated[Doubles, reals("n_atoms", least=0)]
     noise_precision: Positive
 
 
@@ -114,6 +112,15 @@ class CodingBackend(Protocol):
         """Greedy paths of rows, as `dbdl.coding.omp.encode`."""
 
 
+class CodedRow(NamedTuple):
+    """A row with its code, and what the code was made with."""
+
+    row: Doubles  # (n_features,)
+    code: csr_matrix  # (1, n_atoms)
+    atoms: PreparedAtoms
+    backend: CodingBackend
+
+
 @dataclass(frozen=True)
 class Coder(Record, ABC):
     """Codes rows over atoms, with at most ``n_nonzero`` non-zeros each.
@@ -164,52 +171,30 @@ class Coder(Record, ABC):
         """Codes (n_samples, n_atoms) of rows on any scale, in the dtype of the atoms."""
         return encode_each(X, atoms, [self], backend)[0]
 
-    def slopes(
-        self,
-        row: NDArray[np.float64],
-        code: csr_matrix,
-        atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
-        backend: CodingBackend,
-    ) -> NDArray[np.float64]:
-        """Slopes of ``weights @ code`` in the features of a row, for explanations.
+    def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
+        """Slopes (n_features,) of ``weights @ code`` in the features of a row, for explanations.
 
-        A family whose codes are linear in the row, given the atoms that they use, returns the
-        exact slopes. Others have these differences. They are useful only if a small change of
-        the row changes its code a little.
-
-        Parameters
-        ----------
-        row : ndarray of shape (n_features,)
-        code : csr_matrix of shape (1, n_atoms)
-            The code of the row by this coder.
-        atoms : PreparedAtoms
-        weights : ndarray of shape (n_atoms,)
-        backend : CodingBackend
-
-        Returns
-        -------
-        slopes : ndarray of shape (n_features,)
+        ``coded`` has the row with its code by this coder, and ``weights`` the shape (n_atoms,). A
+        family whose codes are linear in the row, given the atoms that they use, returns the exact
+        slopes. Others have these differences, which are useful only if a small change of the row
+        changes its code a little.
         """
+        row, _, atoms, backend = coded
         dtype = atoms.atoms.dtype
         step = float(np.finfo(dtype).eps) ** (1 / 3) * (np.abs(row).max() or 1.0)
         near = np.concatenate([row + step * np.eye(len(row)), row - step * np.eye(len(row))])
         up, down = np.split(self.encode(near.astype(dtype), atoms, backend) @ weights, 2)
-        slopes: NDArray[np.float64] = (up - down) / (2 * step)
-        return slopes
+        return (up - down) / (2 * step)
 
 
-def slopes_of_least_squares(
-    atoms: NDArray[np.float64], weights: NDArray[np.float64], penalty: Any = 0.0
-) -> NDArray[np.float64]:
+def slopes_of_least_squares(atoms: Doubles, weights: Doubles, penalty: Any = 0.0) -> Doubles:
     """Slopes (n_features,) of ``weights @ code`` for least squares over a few atoms.
 
     ``penalty`` (n_atoms,) or a number is that of the squared coefficients.
     """
     if np.any(penalty):
         gram = atoms @ atoms.T + np.diag(np.broadcast_to(penalty, len(atoms)))
-        penalised: NDArray[np.float64] = np.linalg.solve(gram, weights) @ atoms
-        return penalised
+        return np.linalg.solve(gram, weights) @ atoms
     return np.asarray(np.linalg.lstsq(atoms, weights)[0], dtype=np.float64)
 
 
@@ -221,11 +206,10 @@ def encode_each(
     Examples
     --------
     >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
     >>> from dbdl.backends import NumbaBackend
     >>> from dbdl.coding import Forward, PreparedAtoms, encode_each
-    >>> short, long = encode_each(X, PreparedAtoms(atoms), [Forward(1), Forward(2)], NumbaBackend())
+    >>> X, atoms = np.array([[3.0, 0.0, 1.0]]), PreparedAtoms(np.eye(3))
+    >>> short, long = encode_each(X, atoms, [Forward(1), Forward(2)], NumbaBackend())
     >>> short.toarray(), long.toarray()
     (array([[3., 0., 0.]]), array([[3., 0., 1.]]))
     """

@@ -21,8 +21,7 @@ from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.coder import CodePrior, Floats, PreparedAtoms
 from dbdl.coding.posterior_mean import SURE
-
-Doubles = NDArray[np.float64]
+from dbdl.model.trust import Doubles
 
 #: Rows that are computed together; their memory grows with the numbers of atoms and classes.
 ROWS = 256
@@ -78,8 +77,7 @@ def log_evidence(
             left = prior.noise_precision * (square[own] - explained)
             result[own] = of_usage - 0.5 * (left + log_volume)
         constant = X.shape[1] * np.log(prior.noise_precision / (2 * np.pi))
-        density: Doubles = result + 0.5 * constant
-        return density
+        return result + 0.5 * constant
 
     parts = run_blocks(evaluate, block_slices(len(X), ROWS), n_threads)
     return np.concatenate(parts) if parts else np.empty(0)

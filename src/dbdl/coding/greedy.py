@@ -12,10 +12,10 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.coding.coder import (
+    CodedRow,
     Coder,
     CodingBackend,
     Floats,
@@ -24,6 +24,7 @@ from dbdl.coding.coder import (
     slopes_of_least_squares,
 )
 from dbdl.coding.omp import Rule
+from dbdl.model.trust import Doubles
 
 #: Path lengths that are tried and averaged over, at nearly equal ratios.
 LENGTHS: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
@@ -74,15 +75,9 @@ class Greedy(Coder):
         paths = backend.pursue(X, atoms, [atoms.longest(n) for n in lengths], cls.rule)
         return [paths.to_csr([lengths.index(n) for n in c.lengths], len(atoms)) for c in coders]
 
-    def slopes(
-        self,
-        row: NDArray[np.float64],
-        code: csr_matrix,
-        atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
-        backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes of least squares over the atoms of the path, or their mean along it."""
+        row, code, atoms, backend = coded
         shorter = [type(self)(n) for n in self.lengths[:-1]]
         dtype = atoms.atoms.dtype
         codes = encode_each(row[np.newaxis].astype(dtype), atoms, shorter, backend)
@@ -107,15 +102,9 @@ class Forward(Greedy):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
-    >>> from dbdl.backends import NumbaBackend
-    >>> from dbdl.coding import Forward, PreparedAtoms
-    >>> Forward(1).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()
-    array([[3., 0., 0.]])
-
-    As the coder of a model, ``DBDLClassifier(coder=Forward(20))``.
+    >>> from dbdl.coding import Forward
+    >>> Forward(20).label, Forward(20, path_average=True).lengths
+    ('F20', (5, 7, 10, 14, 20))
     """
 
     name: ClassVar[str] = "forward"
@@ -128,13 +117,12 @@ class Orthogonal(Greedy):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
-    >>> from dbdl.backends import NumbaBackend
-    >>> from dbdl.coding import Orthogonal, PreparedAtoms
-    >>> Orthogonal(2).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()
-    array([[3., 0., 1.]])
+    As the coder of a model:
+
+    >>> from dbdl import DBDLClassifier
+    >>> from dbdl.coding import Orthogonal
+    >>> DBDLClassifier(coder=Orthogonal(20)).coder.label
+    'O20'
     """
 
     name: ClassVar[str] = "orthogonal"

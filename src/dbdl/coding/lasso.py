@@ -25,11 +25,12 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 
+from dbdl._arrays import Array
 from dbdl._compile import REORDERED, inlined, kernel, pasted
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks, single_threaded_blas
@@ -43,8 +44,6 @@ from dbdl.coding._checks import (
 )
 from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_exponents, with_safe_atoms
 from dbdl.coding.omp import OVERFLOW, ROWS, gram_matrix
-
-Array = NDArray[Any]
 
 # An atom whose squared norm, projected off the members, is below this fraction of its squared norm
 # is treated as dependent on them: it stays out until a member leaves. Two copies of a picture in a
@@ -136,14 +135,13 @@ def lasso(
     Returns
     -------
     codes : csr_matrix of shape (n_samples, n_atoms)
-        Codes with sorted column indices, in the float dtype of ``X``.
+        With sorted column indices, in the float dtype of ``X``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dbdl.coding.lasso import lasso
-    >>> lasso([[3.0, 0.0, -1.0]], np.eye(3), penalty=0.5).toarray()
-    array([[ 2.5,  0. , -0.5]])
+    >>> from dbdl.coding import lasso
+    >>> lasso([[3.0, -1.0]], [[1.0, 0.0], [0.0, 1.0]], penalty=0.5).toarray()
+    array([[ 2.5, -0.5]])
     """
     check_rule(penalty, tol, n_nonzero)
     rows, dictionary = as_matrices(X, atoms)
@@ -316,18 +314,9 @@ def _new_watch(n_atoms: int, most: int) -> _Watch:
 
 @kernel(REORDERED)
 def _follow(
-    rows: Array,
-    correlations: Array,
-    squares: Array,
-    problem: Any,
-    kept: Any,
-    tried: Any,
-    watch: Any,
-    start: Array,
-    before: Array,
-    after: Array,
-    codes: Array,
-) -> bool:
+    rows: Array, correlations: Array, squares: Array, problem: Any, kept: Any, tried: Any,
+    watch: Any, start: Array, before: Array, after: Array, codes: Array,
+) -> bool:  # fmt: skip
     """Follow the paths of the rows with these indices; False if one was cut short.
 
     ``kept`` is the path as far as it is known to be right. From there a stretch of steps is tried
@@ -434,17 +423,9 @@ def _choose_watched(
 
 @pasted(REORDERED)
 def _walk(
-    start: Array,
-    square: float,
-    now: float,
-    lowest: float,
-    floor: float,
-    problem: Any,
-    path: Any,
-    watch: Any,
-    n: int,
-    n_watched: int,
-) -> Any:
+    start: Array, square: float, now: float, lowest: float, floor: float, problem: Any, path: Any,
+    watch: Any, n: int, n_watched: int,
+) -> Any:  # fmt: skip
     """Take some steps, as if only the watched atoms existed.
 
     Returns the number of members, the penalty, whether the path has ended, and the number of

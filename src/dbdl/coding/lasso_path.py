@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from dbdl.coding.coder import Coder, CodingBackend, Floats, PreparedAtoms
+from dbdl.coding.coder import CodedRow, Coder, CodingBackend, Floats, PreparedAtoms
 from dbdl.coding.lasso import lasso
+from dbdl.model.trust import Doubles
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,10 @@ class LassoPath(Coder):
     Examples
     --------
     >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
     >>> from dbdl.backends import NumbaBackend
     >>> from dbdl.coding import LassoPath, PreparedAtoms
-    >>> LassoPath(1).encode(X, PreparedAtoms(atoms), NumbaBackend()).toarray()  # 3, shrunk by 1
+    >>> row = np.array([[3.0, 0.0, 1.0]])
+    >>> LassoPath(1).encode(row, PreparedAtoms(np.eye(3)), NumbaBackend()).toarray()  # 3 - 1
     array([[2., 0., 0.]])
     """
 
@@ -42,25 +42,11 @@ class LassoPath(Coder):
         cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
     ) -> list[csr_matrix]:
         """Codes by each coder, one path each."""
-        return [
-            lasso(
-                X,
-                atoms.atoms,
-                gram=atoms.wide_gram,
-                n_threads=backend.n_threads,
-                n_nonzero=atoms.longest(coder.n_nonzero),
-            )
-            for coder in coders
-        ]
+        gram, n_threads = atoms.wide_gram, backend.n_threads
+        lengths = [atoms.longest(coder.n_nonzero) for coder in coders]
+        return [lasso(X, atoms.atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
 
-    def slopes(
-        self,
-        row: NDArray[np.float64],
-        code: csr_matrix,
-        atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
-        backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes given the atoms of the code, their signs, and the atom that would join next.
 
         With the Gram matrix G of the atoms, their correlations c with the row and their signs s,
@@ -68,6 +54,7 @@ class LassoPath(Coder):
         join. Its correlation with the residual is then p, up to its sign, so p is linear in the
         row, and so is the code.
         """
+        row, code, atoms, _ = coded
         used, coefficients = code.indices, code.data.astype(np.float64)
         if not len(used):
             return np.zeros(len(row))
@@ -79,7 +66,7 @@ class LassoPath(Coder):
         penalty = float(np.mean(signs * rest[used]))
         tied = TIED[atoms.atoms.dtype.name]
         found = _next_atom(rest, every @ by_sign, used, penalty, tied)
-        slopes: NDArray[np.float64] = inverse @ weights[used]
+        slopes: Doubles = inverse @ weights[used]
         if found is None:
             return slopes  # the path ended at a penalty of zero
         joining = np.sign(rest[found]) * every[found]
@@ -99,11 +86,7 @@ LEAST_SLOPE = 1e-6
 
 
 def _next_atom(
-    rest: NDArray[np.float64],
-    by_sign: NDArray[np.float64],
-    used: NDArray[Any],
-    penalty: float,
-    tied: float,
+    rest: Doubles, by_sign: Doubles, used: NDArray[Any], penalty: float, tied: float
 ) -> int | None:
     """Return the atom that would join the path next, if there is one.
 

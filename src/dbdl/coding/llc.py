@@ -7,13 +7,11 @@ is computed from the Gram matrix of the atoms, which all rows share.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from dbdl._arrays import exponents, times_powers, unsafe
+from dbdl._arrays import Array, exponents, times_powers, unsafe
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._products import row_products, row_squares
 from dbdl._threads import block_slices, run_blocks
@@ -28,8 +26,6 @@ from dbdl.coding._checks import (
 )
 from dbdl.coding._scales import PLENTY, by_scale
 from dbdl.coding.omp import ROWS, gram_matrix
-
-Array = NDArray[Any]
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from dbdl._arrays import times_powers
+from dbdl._arrays import Array, times_powers
 from dbdl._compile import CONTRACTED, inlined, kernel, read_only
 from dbdl._products import block_product, row_products, row_squares
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
@@ -56,7 +56,6 @@ from dbdl.coding._checks import (
 from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_atoms, unsafe_exponents
 
 Rule = Literal["orthogonal", "forward"]
-Array = NDArray[Any]
 
 # Rows coded by one call of the kernel.
 ROWS = 32
@@ -133,15 +132,21 @@ class Pursuit:
         The codes of a path have nested supports, so their mean has the support of the longest.
         """
         coefficients = _mean_of_nested([self.coefficients[i] for i in which])
-        length = coefficients.shape[1]
-        chosen = np.arange(length) < self.count[:, np.newaxis]
-        indptr = np.concatenate([[0], np.cumsum(np.minimum(self.count, length))]).astype(np.int32)
-        codes = csr_matrix(
-            (coefficients[chosen], self.order[:, :length][chosen], indptr),
-            shape=(len(coefficients), n_atoms),
-        )
-        codes.sort_indices()
-        return codes
+        return codes_of_paths(self.order, self.count, coefficients, n_atoms)
+
+
+def codes_of_paths(order: Array, count: Array, coefficients: Array, n_atoms: int) -> csr_matrix:
+    """Codes (n_samples, n_atoms), columns sorted, from the coefficients (n_samples, length).
+
+    A path may have fewer atoms than ``length``, and ``order`` may go on behind it.
+    """
+    length = coefficients.shape[1]
+    chosen = np.arange(length) < count[:, np.newaxis]
+    ends = np.concatenate([[0], np.cumsum(np.minimum(count, length))]).astype(np.int32)
+    parts = (coefficients[chosen], order[:, :length][chosen], ends)
+    codes = csr_matrix(parts, shape=(len(coefficients), n_atoms))
+    codes.sort_indices()
+    return codes
 
 
 def _mean_of_nested(parts: list[Array]) -> Array:
@@ -234,10 +239,8 @@ def omp_path(
     Examples
     --------
     >>> import numpy as np
-    >>> atoms = np.eye(3)
-    >>> X = np.array([[3.0, 0.0, 1.0]])
     >>> from dbdl.coding import omp_path
-    >>> [codes.nnz for codes in omp_path(X, atoms, [1, 2])]
+    >>> [codes.nnz for codes in omp_path([[3.0, 0.0, 1.0]], np.eye(3), [1, 2])]
     [1, 2]
     """
     return _code(X, atoms, as_lengths(n_nonzero), None, rule, gram, n_jobs)
@@ -452,17 +455,9 @@ def _unit_gram(gram: Array, inverse_norm: Array, unit: Array) -> None:
 
 @kernel(CONTRACTED)
 def _pursue(
-    rows: Array,
-    correlations: Array,
-    norms: Array,
-    problem: Any,
-    factor: Any,
-    screen: Any,
-    sizes: Array,
-    order: Array,
-    count: Array,
-    coefficients: Array,
-) -> None:
+    rows: Array, correlations: Array, norms: Array, problem: Any, factor: Any, screen: Any,
+    sizes: Array, order: Array, count: Array, coefficients: Array,
+) -> None:  # fmt: skip
     """Choose the atoms of the rows with these indices, one row at a time, and solve for them.
 
     Fills ``order``, ``count`` and ``coefficients``; the count is -1 where the screen cannot be
@@ -644,17 +639,9 @@ def _pursue(
 
 @kernel(CONTRACTED)
 def _pursue_carefully(
-    rows: Array,
-    correlations: Array,
-    norms: Array,
-    problem: Any,
-    factor: Any,
-    exact: Array,
-    sizes: Array,
-    order: Array,
-    count: Array,
-    coefficients: Array,
-) -> None:
+    rows: Array, correlations: Array, norms: Array, problem: Any, factor: Any, exact: Array,
+    sizes: Array, order: Array, count: Array, coefficients: Array,
+) -> None:  # fmt: skip
     """Like `_pursue`, with V in float64 and no screen: all scores are exact.
 
     The rows of ``exact`` are work space for correlations, projected squared norms (0 for barred
@@ -719,14 +706,9 @@ def _pursue_carefully(
 
 @inlined(CONTRACTED)
 def _is_dependent(
-    square: float,
-    weights: Array,
-    columns: Array,
-    inverse_diagonal: Array,
-    combination: Array,
-    rounding: float,
-    t: int,
-) -> bool:
+    square: float, weights: Array, columns: Array, inverse_diagonal: Array, combination: Array,
+    rounding: float, t: int,
+) -> bool:  # fmt: skip
     """Whether a small projected squared norm is just rounding.
 
     ``weights`` are the atom's correlations with the t directions. Entries of the Gram matrix off
@@ -744,14 +726,9 @@ def _is_dependent(
 
 @inlined(CONTRACTED)
 def _solve(
-    factor: Any,
-    norm: float,
-    inverse_norm: Array,
-    order: Array,
-    count: int,
-    sizes: Array,
+    factor: Any, norm: float, inverse_norm: Array, order: Array, count: int, sizes: Array,
     coefficients: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Coefficients of each requested prefix of the chosen atoms, L' x = target, in turn."""
     columns, inverse_diagonal, target, solution = (
         factor.columns, factor.inverse_diagonal, factor.target, factor.trial,

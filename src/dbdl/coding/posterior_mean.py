@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl._compile import kernel
 from dbdl._products import row_products
 from dbdl._threads import block_slices, run_blocks
 from dbdl.coding.coder import (
+    CodedRow,
     Coder,
     CodingBackend,
     Floats,
@@ -30,7 +30,7 @@ from dbdl.coding.coder import (
     slopes_of_least_squares,
 )
 from dbdl.draws import Site, two_normals, two_uniforms
-from dbdl.model.trust import AtLeastOne
+from dbdl.model.trust import AtLeastOne, Doubles
 
 #: Fraction of the sweeps that are discarded, in which the chain moves away from the greedy code.
 BURN_IN = 0.2
@@ -82,23 +82,16 @@ class PosteriorMean(Coder):
             for coder, n, start in zip(coders, lengths, starts, strict=True)
         ]
 
-    def slopes(
-        self,
-        row: NDArray[np.float64],
-        code: csr_matrix,
-        atoms: PreparedAtoms,
-        weights: NDArray[np.float64],
-        backend: CodingBackend,
-    ) -> NDArray[np.float64]:
+    def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes of the posterior mean given that exactly the atoms of the code are used.
 
         The draws of a row are addressed by its content, so those of a row nearby are others, and
         differences between their codes would be noise.
         """
-        used, prior = code.indices, atoms.prior
+        used, atoms, prior = coded.code.indices, coded.atoms.atoms, coded.atoms.prior
         assert prior is not None
         penalty = prior.precision[used] / prior.noise_precision
-        return slopes_of_least_squares(atoms.atoms[used].astype(np.float64), weights[used], penalty)
+        return slopes_of_least_squares(atoms[used].astype(np.float64), weights[used], penalty)
 
     def __str__(self) -> str:
         return "the posterior mean"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from dbdl._arrays import Array
 from dbdl._compile import CONTRACTED, kernel, read_only
 from dbdl._products import row_products
 from dbdl._threads import block_slices, resolve_n_jobs, run_blocks
@@ -28,9 +29,7 @@ from dbdl.coding._checks import (
     check_n_jobs,
 )
 from dbdl.coding._scales import unsafe_exponents
-from dbdl.coding.omp import DEPENDENCE, gram_matrix
-
-Array = NDArray[Any]
+from dbdl.coding.omp import DEPENDENCE, codes_of_paths, gram_matrix
 
 #: Rows multiplied by the atoms in one call, and groups coded by one call of the kernel.
 ROWS, GROUPS = 256, 64
@@ -68,20 +67,12 @@ class SharedCodes:
 
     def of_member(self, number: int, n_atoms: int) -> csr_matrix:
         """Codes (n_groups, n_atoms) of one row of each group."""
-        return self._to_csr(self.coefficients[:, number], n_atoms)
+        return codes_of_paths(self.order, self.count, self.coefficients[:, number], n_atoms)
 
     def mean(self, n_atoms: int) -> csr_matrix:
         """Mean codes (n_groups, n_atoms) of the rows of each group."""
         share = self.coefficients / np.maximum(self.n_members, 1)[:, np.newaxis, np.newaxis]
-        return self._to_csr(share.sum(axis=1), n_atoms)
-
-    def _to_csr(self, coefficients: Array, n_atoms: int) -> csr_matrix:
-        chosen = np.arange(self.order.shape[1]) < self.count[:, np.newaxis]
-        ends = np.concatenate([[0], np.cumsum(self.count)]).astype(np.int32)
-        parts = (coefficients[chosen], self.order[chosen], ends)
-        codes = csr_matrix(parts, shape=(len(self.order), n_atoms))
-        codes.sort_indices()
-        return codes
+        return codes_of_paths(self.order, self.count, share.sum(axis=1), n_atoms)
 
 
 def simultaneous_omp(
@@ -185,18 +176,9 @@ def encode_groups(
 
 @kernel(CONTRACTED)
 def _pursue_groups(
-    products: Array,
-    gram: Array,
-    diagonal: Array,
-    groups: Array,
-    limits: Any,
-    work: Array,
-    factor: Array,
-    beta: Array,
-    order: Array,
-    count: Array,
-    coefficients: Array,
-) -> None:
+    products: Array, gram: Array, diagonal: Array, groups: Array, limits: Any, work: Array,
+    factor: Array, beta: Array, order: Array, count: Array, coefficients: Array,
+) -> None:  # fmt: skip
     """Code groups one by one.
 
     ``work`` holds, per atom: the correlations of each row of a group, the directions V, the sum of

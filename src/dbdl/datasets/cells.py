@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._columns import Cells, look_at_numbers, look_at_texts
+from dbdl.datasets.dataset import Array
 
 #: Cells without a value, in lower case: as programs and people write them.
 MISSING = frozenset(
@@ -79,7 +79,7 @@ ADVICE = {
 }
 
 
-#: Of these kinds nothing more is asked.
+#: Columns of these kinds are refused without a further look.
 REFUSED_AT_ONCE = (Kind.DATES, Kind.MIXED, Kind.SIGNS, Kind.UNITS, Kind.OTHER)
 
 
@@ -110,12 +110,12 @@ def number(cell: str, decimal: str = ".") -> float:
 
 def is_number(cell: str) -> bool:
     """Whether a cell with a value is a number, in any spelling; Na (sodium) may be a name."""
-    return not is_missing(cell) and any(_reads(number, cell, decimal) for decimal in ".,")
+    return not is_missing(cell) and any(_reads(cell, decimal) for decimal in ".,")
 
 
-def _reads(read: Callable[..., Any], *arguments: Any) -> bool:
+def _reads(cell: str, decimal: str) -> bool:
     try:
-        read(*arguments)
+        number(cell, decimal)
     except ValueError:
         return False
     return True
@@ -138,7 +138,7 @@ def read_truths(cells: Sequence[str]) -> NDArray[np.float64] | None:
         return None
 
 
-def read_texts(cells: Sequence[str]) -> NDArray[Any]:
+def read_texts(cells: Sequence[str]) -> Array:
     """Return texts as an array of objects, NaN where they are missing."""
     texts = np.empty(len(cells), dtype=object)
     texts[:] = [np.nan if is_missing(cell) else cell.strip() for cell in cells]
@@ -150,7 +150,7 @@ class Column:
     """The cells of a column, read."""
 
     kind: Kind
-    values: NDArray[Any]  # float64, or texts; of shape (n_rows,), NaN where they are missing
+    values: Array  # float64, or texts; of shape (n_rows,), NaN where they are missing
     odd: tuple[int, ...] = ()  # rows whose cells do not belong into a column of its kind
     unsure: str = ""  # the decimal sign that was taken, where 1,234 may be read in two ways
 
@@ -166,7 +166,7 @@ class Column:
         return look_at_texts(there.tolist())
 
 
-def is_gap(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_gap(values: Array) -> NDArray[np.bool_]:
     """Return which values (n_rows,) are missing; NaN alone is not equal to itself."""
     return np.asarray(values != values, dtype=bool)
 
@@ -179,7 +179,7 @@ def decimal_of(cells: Sequence[str]) -> str:
     telling = [cell for cell in cells if ("," in cell or "." in cell) and not is_missing(cell)]
     if not telling:
         return ""
-    return "".join(d for d in ".," if all(_reads(number, cell, d) for cell in telling))
+    return "".join(d for d in ".," if all(_reads(cell, d) for cell in telling))
 
 
 def usual_decimal(columns: Iterable[Sequence[str]], separator: str) -> str:
@@ -212,7 +212,7 @@ def read_column(cells: Sequence[str], usual: Callable[[], str] = lambda: ".") ->
 
 def _are_plain(cells: Sequence[str]) -> bool:
     """Whether one of the cells, and with it the column, cannot have points between thousands."""
-    return any("." in cell and not _reads(number, cell, ",") for cell in cells)
+    return any("." in cell and not _reads(cell, ",") for cell in cells)
 
 
 def _read_words(cells: Sequence[str]) -> Column:
@@ -238,7 +238,7 @@ def _read_words(cells: Sequence[str]) -> Column:
     return found
 
 
-def kind_of_texts(texts: NDArray[Any]) -> Column:
+def kind_of_texts(texts: Array) -> Column:
     """Return a column of texts: categories, unless they are too many."""
     n_different = len({text for text in texts if isinstance(text, str)})
     return Column(Kind.TOO_MANY if n_different > MOST_CATEGORIES else Kind.CATEGORIES, texts)

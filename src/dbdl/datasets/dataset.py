@@ -1,8 +1,9 @@
-"""A reader's options, and the record that it returns: rows, labels, and what the rows are."""
+"""The options of a reader, and the record that it returns: rows, labels, and their description."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdl._columns import Columns, as_texts
+from dbdl._extras import how_to_install
 from dbdl._files import DataError as DataError
 
 Floats = NDArray[np.floating[Any]]
+Array = NDArray[Any]
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -28,6 +31,16 @@ class DataNotFoundError(FileNotFoundError):
     ...     print("the message says where it was looked for")
     the message says where it was looked for
     """
+
+
+@contextmanager
+def needing(module: str, what: str, otherwise: str) -> Iterator[None]:
+    """Turn an import that fails into words: ``what`` needs the module, and how to do without."""
+    try:
+        yield
+    except ImportError as error:
+        how = f"{how_to_install(module)}, or {otherwise}"
+        raise DataError(f"{what}, which needs {module}: {how}") from error
 
 
 @dataclass(frozen=True)
@@ -63,8 +76,8 @@ class Dataset:
         Finite, or NaN where a value is missing. Of a table with categories: objects, with floats
         in columns of numbers and texts in those of categories, see `pipeline_for`.
     y : ndarray of shape (n_samples,), or None
-        Labels, whole numbers or strings; None where unlabelled data was asked for. Where labels
-        were not needed and some are missing, these are None, among objects.
+        Labels, whole numbers or strings; None if unlabelled data was asked for. If labels were not
+        needed and some are missing, ``y`` is an array of objects with None in these places.
     name : str
     feature_kind : str
         ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``, ``"action bank"``, ``"spectra"``
@@ -104,21 +117,21 @@ class Dataset:
     """
 
     X: Floats
-    y: NDArray[Any] | None
+    y: Array | None
     name: str
     feature_kind: str = "features"
     image_shape: tuple[int, int] | None = None
-    groups: NDArray[Any] | None = None
+    groups: Array | None = None
     is_test: NDArray[np.bool_] | None = None
     feature_names: tuple[str, ...] | None = None
     label_name: str | None = None
     column_roles: str | None = None
     column_kinds: str | None = None
-    ids: NDArray[Any] | None = None
+    ids: Array | None = None
     id_name: str | None = None
     lines: NDArray[np.int64] | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    classes: NDArray[Any] = field(init=False)
+    classes: Array = field(init=False)
 
     def __post_init__(self) -> None:
         known = np.empty(0) if self.y is None else self.y
@@ -150,13 +163,10 @@ class Dataset:
             self.feature_names, self.label_name, roles, kinds, self.id_name, self.image_shape
         )
 
-    def rows(self, chosen: NDArray[Any]) -> Dataset:
+    def rows(self, chosen: Array) -> Dataset:
         """Return some of the rows, by a mask or by their numbers."""
-        per_row: dict[str, Any] = {name: getattr(self, name) for name in PER_ROW}
-        some: dict[str, Any] = {
-            name: None if values is None else values[chosen] for name, values in per_row.items()
-        }
-        return replace(self, **some)
+        known = {name: getattr(self, name) for name in PER_ROW if getattr(self, name) is not None}
+        return replace(self, **{name: values[chosen] for name, values in known.items()})
 
     def frame(self) -> Any:
         """Return the features as a pandas DataFrame, with their names.
@@ -204,12 +214,11 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
     if has_texts:
         is_number = np.array([kind == "n" for kind in details["column_kinds"]])
         numbers = np.where(is_number, rows, 0.0).astype(np.float64)
-        _check_finite(numbers, name, details.get("feature_names"))
     else:
         # float32 holds float32 and numbers of two bytes exactly
         short = rows.dtype == np.float32 or rows.dtype.itemsize <= 2
-        rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
-        _check_finite(rows, name, details.get("feature_names"))
+        numbers = rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
+    _check_finite(numbers, name, details.get("feature_names"))
     shape = details.get("image_shape")
     if shape is not None and shape[0] * shape[1] != rows.shape[1]:
         raise DataError(
@@ -222,7 +231,7 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
     return Dataset(rows, labels, name, **details)
 
 
-def _labels_with_gaps(y: ArrayLike, name: str) -> NDArray[Any]:
+def _labels_with_gaps(y: ArrayLike, name: str) -> Array:
     """Return labels of which some may be None."""
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.dtype != object or None not in labels.tolist():
@@ -234,12 +243,12 @@ def _labels_with_gaps(y: ArrayLike, name: str) -> NDArray[Any]:
     return labels
 
 
-def known_labels(labels: NDArray[Any]) -> NDArray[Any]:
+def known_labels(labels: Array) -> Array:
     """Return those of labels that are not None, as an array of their own type."""
     return np.array([label for label in labels.tolist() if label is not None])
 
 
-def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
+def clean_labels(y: ArrayLike, name: str) -> Array:
     """Return one label per sample: whole numbers or strings.
 
     One-hot rows become the number of their column. Whole numbers held as floats become integers.
@@ -267,7 +276,7 @@ def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
 
 
-def from_one_hot(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+def from_one_hot(labels: Array, name: str) -> NDArray[np.int64]:
     """Return the number of the column that is not zero in each row."""
     if labels.dtype.kind not in "fiub" or not ((labels != 0).sum(axis=1) == 1).all():
         raise DataError(

@@ -55,7 +55,7 @@ def load(
         Whether there have to be labels. If not, a table has no label column unless ``label``
         names one.
     image_shape : tuple of int, optional
-        Height and width: that images are brought to, or that rows of a file stand for.
+        Height and width: images are resized to it, and rows of a file are read as such images.
     folder : path, optional
         Folder that holds the data sets of `sources`, or the file of one; by default what the
         environment variable DBDL_DATA names.

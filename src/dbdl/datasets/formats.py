@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._columns import some
-from dbdl._extras import how_to_install
 from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.dataset import (
+    Array,
     DataError,
     DataNotFoundError,
     Dataset,
@@ -23,6 +22,7 @@ from dbdl.datasets.dataset import (
     clean_labels,
     from_one_hot,
     make_dataset,
+    needing,
 )
 from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
 from dbdl.datasets.tables import read_csv, read_parquet, read_stdin, read_workbook
@@ -157,7 +157,7 @@ def read_mat_file(path: Path, options: Options) -> Dataset:
     return _dataset_of_arrays(arrays, path, options)
 
 
-def _turn_lcksvd(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, NDArray[Any]]:
+def _turn_lcksvd(arrays: dict[str, Array], path: Path) -> dict[str, Array]:
     """Return arrays of the LC-KSVD authors as rows and classes from 1, others as they are."""
     by_name = {name.lower(): array.T for name, array in arrays.items()}
     for names in LCKSVD_NAMES:
@@ -175,7 +175,7 @@ def _is_hdf5(path: Path) -> bool:
     return any(head[start:].startswith(HDF5_SIGNATURE) for start in HDF5_STARTS)
 
 
-def _read_version_5(path: Path) -> dict[str, NDArray[Any]]:
+def _read_version_5(path: Path) -> dict[str, Array]:
     from scipy.io import loadmat
 
     with reading(path, "MATLAB file"):
@@ -188,14 +188,10 @@ def _read_version_5(path: Path) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in arrays.items() if array.dtype.kind in "fiubUc"}
 
 
-def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
-    try:
+def _read_hdf5(path: Path) -> dict[str, Array]:
+    what, otherwise = "is a MATLAB file of version 7.3", "save it with MATLAB's save(..., '-v7')"
+    with needing("h5py", f"{path} {what}", otherwise):
         import h5py
-    except ImportError as error:
-        raise DataError(
-            f"{path} is a MATLAB file of version 7.3, which needs h5py: {how_to_install('h5py')}, "
-            "or save it with MATLAB's save(..., '-v7')"
-        ) from error
     with reading(path, "MATLAB file"), h5py.File(path, "r") as file:
         # HDF5 counts axes in the order of rows, MATLAB in the order of columns
         return {
@@ -205,7 +201,7 @@ def _read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
         }
 
 
-def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: Options) -> Dataset:
+def _dataset_of_arrays(arrays: Mapping[str, Array], path: Path, options: Options) -> Dataset:
     by_name = {name.lower(): array for name, array in arrays.items()}
     details: dict[str, Any] = {}
     shape = by_name.get("image_shape", np.empty(0))
@@ -236,7 +232,7 @@ def _dataset_of_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, options: 
 
 
 def _dataset_of_split(
-    by_name: Mapping[str, NDArray[Any]],
+    by_name: Mapping[str, Array],
     names: tuple[str, str, str, str],
     path: Path,
     details: dict[str, Any],
@@ -258,9 +254,7 @@ def _dataset_of_split(
     return make_dataset(rows, labels, path.stem, is_test=is_test, **details)
 
 
-def _rows_and_labels(
-    rows: NDArray[Any], labels: NDArray[Any], path: Path
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _rows_and_labels(rows: Array, labels: Array, path: Path) -> tuple[Array, Array]:
     """Rows and labels with samples along the first axis, whichever way they came."""
     if labels.ndim == 2 and labels.shape[0] != len(rows) and labels.shape[1] in rows.shape:
         labels = labels.T  # one-hot labels with samples in columns
@@ -275,8 +269,8 @@ def _rows_and_labels(
     return rows, found
 
 
-def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
-    """Names in place of numbers, where there are names and the numbers are theirs."""
+def _named(labels: Array, names: Array | None) -> Array:
+    """Replace the numbers of classes by names, if there is a name for each of them."""
     if names is None or names.dtype.kind not in "US" or labels.dtype.kind != "i":
         return labels
     numbered = names.astype(str).ravel()
@@ -285,7 +279,7 @@ def _named(labels: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
     return numbered[labels]
 
 
-def _first(names: Iterable[str], by_name: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+def _first(names: Iterable[str], by_name: Mapping[str, Array]) -> Array | None:
     return next((by_name[name] for name in names if name in by_name), None)
 
 

@@ -1,9 +1,9 @@
 """From the columns of a table to rows of numbers: a `ColumnTransformer` before the classifier.
 
-Categories become a column of zeros and ones each, and one for missing cells where there were any to
-learn from; a category that was not there in the fit has zeros in all of them. Missing numbers stay
-NaN for methods that take them, and are replaced by the feature's mean for the others. All of it is
-learned from the rows of the fit alone.
+Each category becomes a column of zeros and ones, and so do missing cells if the rows of the fit had
+some. A category that the fit has not seen has zeros in all of these columns. Missing numbers stay
+NaN for methods that take them; for other methods they are replaced by the mean of the feature. All
+of this is learned from the rows of the fit alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dbdl.datasets.cells import is_gap
-from dbdl.datasets.dataset import Dataset
+from dbdl.datasets.dataset import Array, Dataset
 
 #: Names of the steps of a pipeline.
 COLUMNS, MODEL = "columns", "model"
@@ -31,8 +31,8 @@ def takes_gaps(estimator: Any) -> bool:
     return tags is not None and bool(tags().input_tags.allow_nan)
 
 
-def preparation_for(X: NDArray[Any], kinds: str | None, estimator: Any) -> ColumnTransformer | None:
-    """Return what turns rows (n_samples, n_columns) into numbers; None where nothing is to do.
+def preparation_for(X: Array, kinds: str | None, estimator: Any) -> ColumnTransformer | None:
+    """Return the transformer that turns rows into numbers; None if there is nothing to do.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class Source:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Kinds of features that the data set can be had with."""
+        """Kinds of features that the data set may have."""
         return tuple(dict.fromkeys(kind for form in self.forms for kind in form.features))
 
     def find(

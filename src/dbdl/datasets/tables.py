@@ -28,7 +28,6 @@ from dbdl._columns import (
     some,
     warn_of,
 )
-from dbdl._extras import how_to_install
 from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.cells import (
@@ -43,7 +42,15 @@ from dbdl.datasets.cells import (
     read_column_as,
     usual_decimal,
 )
-from dbdl.datasets.dataset import DataError, Dataset, Options, known_labels, make_dataset
+from dbdl.datasets.dataset import (
+    Array,
+    DataError,
+    Dataset,
+    Options,
+    known_labels,
+    make_dataset,
+    needing,
+)
 from dbdl.datasets.texts import (
     Line,
     content_of,
@@ -60,12 +67,17 @@ MOST_SHOWN = 12
 def read_csv(path: Path, options: Options) -> Dataset:
     """Read a table of text; the delimiter is a comma, a semicolon or a tab.
 
-    The first line is a header where none of its cells but the last is a number, where it counts
-    0, 1, 2, ... as pandas does, where a column is asked for by name, where its last cell is the
-    only one of that column that is not a number, where its cells ascend (wavelengths) and the last
-    is a word that does not come again, unlike the labels below it, or where most of its cells are
-    words and one of them stands above numbers. Columns that number or name the rows are left out,
-    see `dbdl._columns`.
+    The first line is a header if one of these is true:
+
+    - none of its cells is a number, except maybe the last;
+    - its cells count 0, 1, 2, ..., as pandas writes them;
+    - one of its cells is the name of a column that was asked for;
+    - its last cell is the only one of that column that is not a number;
+    - its cells ascend (wavelengths), and the last is a word that does not come again, unlike the
+      labels below it;
+    - most of its cells are words, and one of them stands above numbers.
+
+    Columns that number or name the rows are left out, see `dbdl._columns`.
     """
     return _dataset_of_lines(path, *lines_of_text(path, content_of(path)), options)
 
@@ -106,13 +118,8 @@ def _dataset_of_lines(path: Path, lines: list[Line], separator: str, options: Op
 
 
 def _dataset_of_parquet(path: Path, file: Any, options: Options) -> Dataset:
-    try:
+    with needing("pyarrow", f"{path} is a parquet file", "save the table as .csv"):
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise DataError(
-            f"{path} is a parquet file, which needs pyarrow: {how_to_install('pyarrow')}, or save "
-            "the table as .csv"
-        ) from error
     with reading(path, "parquet file"):
         # as one file: a folder named year=2020 above it is not a column
         found = parquet.ParquetFile(file).read()
@@ -282,7 +289,7 @@ def _problem(table: _AnyTable, j: int, column: Column) -> str:
     return f"{ADVICE[column.kind]} ({shown})"
 
 
-def _stack(columns: list[NDArray[Any]], has_texts: bool) -> NDArray[Any]:
+def _stack(columns: list[Array], has_texts: bool) -> Array:
     """Return columns as an array of numbers, or of objects where some hold texts."""
     if not has_texts:
         return np.column_stack(columns)
@@ -333,14 +340,14 @@ class _TextTable(Table):
     def look(self, j: int) -> Cells:
         return self.column(j).look()
 
-    def ids(self, j: int) -> NDArray[Any]:
+    def ids(self, j: int) -> Array:
         return np.array([cell.strip() for cell in self.cells(j)])
 
-    def labels(self, j: int) -> NDArray[Any]:
+    def labels(self, j: int) -> Array:
         # whole numbers where all are, else as they are written
         labels = [cell.strip() for cell in self.cells(j)]
         known = [label for label in labels if label.lower() not in NO_LABEL]
-        values: NDArray[Any] = np.array(known)
+        values: Array = np.array(known)
         if known and all(map(is_number, known)):
             try:
                 values = np.array([int(label) for label in known], dtype=np.int64)
@@ -381,10 +388,10 @@ class _ArrowTable(Table):
             return Column(Kind.OTHER, found.values)
         return Column(kind, found.values)
 
-    def ids(self, j: int) -> NDArray[Any]:
+    def ids(self, j: int) -> Array:
         return np.array(self.table.column(j).to_pylist())
 
-    def labels(self, j: int) -> NDArray[Any]:
+    def labels(self, j: int) -> Array:
         column = self.table.column(j)
         gaps = np.asarray(column.is_null(nan_is_null=True))
         values = labels_of(column.filter(~gaps), self.path)
@@ -400,7 +407,7 @@ def _kind_of_type(arrow_type: Any) -> Kind:
     return Kind.DATES if types.is_temporal(arrow_type) else Kind.OTHER
 
 
-def _with_gaps(known: NDArray[Any], gaps: Sequence[bool] | NDArray[np.bool_]) -> NDArray[Any]:
+def _with_gaps(known: Array, gaps: Sequence[bool] | NDArray[np.bool_]) -> Array:
     """Return labels with None where there are gaps."""
     missing = np.asarray(gaps)
     if not missing.any():

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from dbdl._columns import is_unnamed
-from dbdl._extras import how_to_install
 from dbdl._files import DataError, reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.cells import is_missing, is_number
+from dbdl.datasets.dataset import needing
 
 #: Separators; where several cut all lines into equally many cells, the first is the one.
 DELIMITERS = "\t;,"
@@ -58,11 +58,9 @@ def lines_of_text(path: Path, content: bytes) -> tuple[list[Line], str]:
             content = gzip.decompress(content)
     text = _decoded(path, content)
     named = _SEPARATOR_LINE.match(text)
-    delimiter = _delimiter(text) if named is None else named[1]
-    first = 0 if named is None else 1
-    reader = csv.reader(
-        io.StringIO(text[named.end() if named else 0 :], newline=""), delimiter=delimiter
-    )
+    delimiter, first = (_delimiter(text), 0) if named is None else (named[1], 1)
+    body = text if named is None else text[named.end() :]
+    reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
     try:
         # a quoted cell may have several lines: a row goes by the first of them
         starts = itertools.chain([0], (reader.line_num for _ in itertools.count()))
@@ -117,13 +115,8 @@ def _delimiter(text: str) -> str:
 
 def lines_of_workbook(path: Path, content: bytes) -> tuple[list[Line], str]:
     """Return the cells of the first sheet of a workbook as texts; they have no separator."""
-    try:
+    with needing("openpyxl", f"{path} is a workbook", "save the sheet as .csv"):
         import openpyxl
-    except ImportError as error:
-        raise DataError(
-            f"{path} is a workbook, which needs openpyxl: {how_to_install('openpyxl')}, or save "
-            "the sheet as .csv"
-        ) from error
     with reading(path, "workbook (.xlsx)"):
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         names = book.sheetnames

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from dbdl._arrays import as_labels, only_numbers
+from dbdl._arrays import Array, as_labels, only_numbers
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl._warnings import warn_caller
 from dbdl.backends import Backend, make_backend, make_engine
@@ -53,7 +53,7 @@ from dbdl.learn.problem import (
 )
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
@@ -157,7 +157,7 @@ class DictionaryEstimator(
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
-    ) -> tuple[Any, NDArray[Any]]:
+    ) -> tuple[Any, Array]:
         """Rows to learn from, like `_rows`, and their labels."""
         lazy = lazy_rows(X) if reset else None
         if lazy is None:
@@ -185,8 +185,7 @@ class DictionaryEstimator(
         X, labels, weight = rows
         if not state.chains:
             classes, class_of_row = np.unique(labels, return_inverse=True)
-            n_classes = len(classes)
-            self._learn_to_fill(LabelledRows(X, class_of_row, n_classes, sample_weight=weight))
+            self._learn_to_fill(LabelledRows(X, class_of_row, len(classes), sample_weight=weight))
         return rows._replace(X=self._filled(X))
 
     def _filled(self, X: Any) -> Any:
@@ -231,8 +230,8 @@ class DictionaryEstimator(
     def _pose(
         self,
         X: Any,
-        class_of_row: NDArray[np.int64],
-        classes: NDArray[Any],
+        class_of_row: Classes,
+        classes: Array,
         labels: LabelSettings,
         seed: int | None = None,
         n_chains: int | None = 1,
@@ -242,10 +241,8 @@ class DictionaryEstimator(
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, and the crew that solves it."""
         if seed is None:  # not a batch, whose gaps are filled already
-            n_classes = len(classes)
-            self._learn_to_fill(
-                LabelledRows(X, class_of_row, n_classes, sample_weight=sample_weight)
-            )
+            rows = LabelledRows(X, class_of_row, len(classes), sample_weight=sample_weight)
+            self._learn_to_fill(rows)
             seed = self._seed()
         engine = make_engine(X, self.device)
         n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
@@ -269,7 +266,7 @@ class DictionaryEstimator(
         )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
-    def _given_atoms(self, n_features: int) -> NDArray[np.float64] | None:
+    def _given_atoms(self, n_features: int) -> Doubles | None:
         """Return the validated initial atoms (n_atoms, n_features), if there are any."""
         given, n_initial = self.initial_atoms, self.n_initial_atoms
         if given is None:
@@ -501,7 +498,7 @@ class DictionaryEstimator(
     def _backend(self) -> Backend:
         return make_backend(self.device, resolve_n_jobs(self.n_jobs))
 
-    def transform(self, X: ArrayLike) -> csr_matrix | NDArray[Any]:
+    def transform(self, X: ArrayLike) -> csr_matrix | Array:
         """Codes of rows over the atoms.
 
         Parameters
@@ -528,7 +525,7 @@ class DictionaryEstimator(
 
     @by_blocks
     @single_threaded_blas()
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: ArrayLike) -> Doubles:
         """Log density of rows under the model, a measure of how normal they are.
 
         The exact density sums over every usage of the atoms and has no closed form. This is its
@@ -541,7 +538,7 @@ class DictionaryEstimator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Missing values (NaN) are filled first.
+            As for `transform`.
 
         Returns
         -------
@@ -552,8 +549,7 @@ class DictionaryEstimator(
         check_is_fitted(self)
         rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
         found = [c.log_evidence(rows, backend, unit=self.normalize) for c in self.chains_]
-        mean: NDArray[np.float64] = np.mean(found, axis=0)
-        return mean
+        return np.mean(found, axis=0)
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> NDArray[np.floating[Any]]:
         """Reconstruct rows from codes, averaged over the chains.
@@ -577,8 +573,7 @@ class DictionaryEstimator(
             restored = chain.view.restore(decode(codes[:, first:last], chain.atoms))
             rows.append(restored / len(self.chains_))
             first = last
-        mean: Floats = np.sum(rows, axis=0)
-        return mean
+        return np.sum(rows, axis=0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "chains_")

@@ -38,10 +38,8 @@ def by_blocks(method: Method) -> Method:
         check_is_fitted(self)
         check_names(self, getattr(reader, "columns", None))
         blocks = block_slices(reader.shape[0], WALK_ROWS)
-        parts = [
-            _apply(reader.read(rows.start, rows.stop), self, method.__name__, None)
-            for rows in blocks
-        ]
+        read = (reader.read(rows.start, rows.stop) for rows in blocks)
+        parts = [_apply(rows, self, method.__name__, None) for rows in read]
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
     return wrapper  # type: ignore[return-value]
@@ -56,15 +54,11 @@ def _lazily(model: Any, name: str, rows: Any) -> Any:
     shape: dict[str, Any] = {"drop_axis": 1}
     if example.ndim == 2:
         shape = {"chunks": (rows.chunks[0], (example.shape[1],))}
-    meta = csr_matrix((0, 0), dtype=example.dtype) if issparse(example) else example[:0]
+    empty, dtype = example[:0], example.dtype
+    meta = csr_matrix((0, 0), dtype=dtype) if issparse(example) else empty
+    lazy = delayed(model, pure=False, traverse=False)
     return rows.map_blocks(
-        _apply,
-        model=delayed(model, pure=False, traverse=False),
-        method=name,
-        empty=example[:0],
-        dtype=example.dtype,
-        meta=meta,
-        **shape,
+        _apply, model=lazy, method=name, empty=empty, dtype=dtype, meta=meta, **shape
     )
 
 

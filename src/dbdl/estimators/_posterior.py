@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from dbdl._arrays import Array
 from dbdl._extras import how_to_install
 from dbdl._warnings import warn_caller
 from dbdl.learn.members import Member
@@ -38,7 +39,7 @@ class PosteriorMixin:
         views = [chain.view.name for chain in self.chains_]
         return diagnose([chain.trace for chain in self.chains_], views)
 
-    def selection_interval(self, level: float = 0.9) -> tuple[NDArray[Any], NDArray[Any]]:
+    def selection_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Credible intervals of the selection probabilities, from the kept draws.
 
         The interval of an atom is given the atoms and the neighbourhood that its chain has found.
@@ -113,9 +114,8 @@ class PosteriorMixin:
         stats = {name: values[name] for name in values if name not in PARAMETERS}
         stats["lp"] = stats.pop("log_joint")
         posterior = {name: values[name] for name in PARAMETERS}
-        return from_dict(
-            {"posterior": posterior, "sample_stats": stats}, attrs={"/": {"view": view}}
-        )
+        groups = {"posterior": posterior, "sample_stats": stats}
+        return from_dict(groups, attrs={"/": {"view": view}})
 
     def _kept_draws(self, with_atoms: bool = False) -> list[KeptDraws]:
         """Return the draws of every chain, or say how to keep them."""

@@ -25,6 +25,8 @@ except ImportError:
 
 __all__ = ["CallbackSupportMixin", "FitProgress", "with_callbacks"]
 
+Fitted = Callable[[LearnedMember], dict[str, Any]]
+
 
 class _Progress:
     """Progress of one chain, and scikit-learn's task for it."""
@@ -57,14 +59,7 @@ class FitProgress:
         Returns the attributes of the estimator as if fit had ended with one member.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        verbose: int,
-        X: Any,
-        y: Any,
-        fitted: Callable[[LearnedMember], dict[str, Any]],
-    ) -> None:
+    def __init__(self, estimator: Any, verbose: int, X: Any, y: Any, fitted: Fitted) -> None:
         self._estimator, self._verbose = estimator, verbose
         self._rows, self._fitted = {"estimator": estimator, "X": X, "y": y}, fitted
         self._lock = threading.Lock()

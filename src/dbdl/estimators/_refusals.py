@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from dbdl._arrays import as_labels
+from dbdl._arrays import Array, as_labels
 from dbdl.estimators._weights import check_weights
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.refusals import UnseenRows, thinned
@@ -21,12 +21,12 @@ from dbdl.rows.readers import is_dask
 class RefusalMixin:
     """Refusals and prediction sets, measured on rows that were in no fit."""
 
-    classes_: NDArray[Any]
+    classes_: Array
     refusals_: UnseenRows
     predict_proba: Any
     _scores: Callable[[Any], Any]
-    _decided: Callable[[NDArray[Any]], NDArray[np.int64]]
-    _probabilities: Callable[[NDArray[Any]], NDArray[np.float64]]
+    _decided: Callable[[Array], NDArray[np.int64]]
+    _probabilities: Callable[[Array], NDArray[np.float64]]
 
     @whole_or_not_at_all
     def fit_refusals(
@@ -140,8 +140,7 @@ class RefusalMixin:
             classes usually are.
         """
         threshold = self._measured().threshold_of_sets(_share(coverage, "coverage"))
-        in_set: NDArray[np.bool_] = self.predict_proba(X) >= threshold
-        return in_set
+        return self.predict_proba(X) >= threshold
 
     def _measured(self) -> UnseenRows:
         if "refusals_" not in vars(self):

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dbdl._arrays import SAFE_EXPONENT, as_labels, only_numbers, refuse_huge, validate_rows
+from dbdl._arrays import SAFE_EXPONENT, Array, as_labels, only_numbers, refuse_huge, validate_rows
 from dbdl._arrays import unit_rows as unit_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl.backends.base import ALL_ZERO
@@ -25,7 +25,7 @@ from dbdl.estimators._refusals import RefusalMixin
 from dbdl.learn.held_out import to_probabilities
 from dbdl.model.settings import NOT_NEGATIVE as NOT_NEGATIVE
 from dbdl.model.settings import POSITIVE as POSITIVE
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import Length, Positive, RecordError, Scope
 from dbdl.rows.readers import is_dask
 
@@ -75,7 +75,7 @@ class RowEstimator(CheckedEstimator):
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
-    ) -> tuple[Floats, NDArray[Any]]:
+    ) -> tuple[Floats, Array]:
         """Rows to learn from, like `_rows`, and their labels."""
         rows, labels = validate_rows(self, X, as_labels(y), reset=reset, gaps=self._fills_gaps)
         return self._scaled(rows), labels
@@ -98,7 +98,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
     `decision_function`.
     """
 
-    classes_: Annotated[NDArray[Any], Length("n_classes")]
+    classes_: Annotated[Array, Length("n_classes")]
     temperature_: Positive
 
     def _check_fitted(self, scope: Scope) -> None:
@@ -116,20 +116,18 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
 
     def _labelled_rows(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
-    ) -> tuple[Any, NDArray[Any]]:
+    ) -> tuple[Any, Array]:
         """Rows to learn from; refusals of the model before are forgotten."""
         self.__dict__.pop("refusals_", None)
         return super()._labelled_rows(X, y, reset=reset)
 
-    def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+    def _rows_and_classes(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, Classes]:
         """Rows to learn from and their class indices; sets ``classes_``."""
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
         return rows, self._class_of_row(rows, labels)
 
-    def _class_of_row(
-        self, rows: Any, labels: NDArray[Any], of_rows: str = ""
-    ) -> NDArray[np.int64]:
+    def _class_of_row(self, rows: Any, labels: Array, of_rows: str = "") -> Classes:
         """Class indices of rows to learn from, named by ``of_rows``; sets ``classes_``."""
         self._check_not_all_zero(rows)
         classes, class_of_row = np.unique(labels, return_inverse=True)
@@ -143,7 +141,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return class_of_row
 
     @by_blocks
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Return the class with the highest score for each row.
 
         Parameters
@@ -174,7 +172,7 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return float(super().score(X, as_labels(y), sample_weight))
 
     @by_blocks
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Doubles:
         """Class probabilities: softmax of the scores with a temperature fitted on held-out rows.
 
         Parameters
@@ -188,43 +186,35 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
         return self._probabilities(self._scores(X))
 
     @by_blocks
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Logarithms of the class probabilities, finite even if a probability is 0 in floats.
+    def predict_log_proba(self, X: ArrayLike) -> Doubles:
+        """Logarithms (n_samples, n_classes) of the probabilities that `predict_proba` returns.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
+        They are finite even if a probability is 0 in floats.
         """
         return self._log_probabilities(self._scores(X))
 
     @by_blocks
-    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _scores(self, X: ArrayLike) -> Doubles:
         """Return the scores of `decision_function`."""
         check_is_fitted(self)
-        scores: NDArray[np.float64] = self.decision_function(X)
-        return scores
+        return self.decision_function(X)
 
-    def _decided(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _decided(self, scores: Doubles) -> Classes:
         """Return the index of the class with the highest score for each row."""
         # After partial_fit there may be only one class so far.
         binary = scores.ndim == 1 and len(self.classes_) == 2
         return (scores > 0).astype(int) if binary else scores.reshape(len(scores), -1).argmax(1)
 
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _probabilities(self, scores: Doubles) -> Doubles:
         """Return the class probabilities of rows with these scores."""
         return to_probabilities(*self._sharpened(scores))
 
-    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_probabilities(self, scores: Doubles) -> Doubles:
         """Return the logarithms of the class probabilities of rows with these scores."""
         scores, sharpness = self._sharpened(scores)
-        found: NDArray[np.float64] = log_softmax(sharpness * scores, axis=1)
-        return found
+        return log_softmax(sharpness * scores, axis=1)
 
-    def _sharpened(self, scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def _sharpened(self, scores: Doubles) -> tuple[Doubles, float]:
         """Return scores (n_samples, n_classes), and the factor before their softmax."""
         if len(self.classes_) == 1:
             return np.zeros((len(scores), 1)), 1.0
@@ -245,12 +235,8 @@ def as_asked(estimator: Any, codes: Any) -> Any:
 
 def check_codes(codes: Any, n_atoms: int) -> Any:
     """Return codes (n_samples, n_atoms), which messages call X, as an array or a CSR matrix."""
-    codes = check_array(
-        only_numbers(codes, "X"),
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        input_name="X",
-    )
+    numbers, floats = only_numbers(codes, "X"), [np.float64, np.float32]
+    codes = check_array(numbers, accept_sparse="csr", dtype=floats, input_name="X")
     if codes.shape[1] != n_atoms:
         raise ValueError(
             f"X, the codes, has {codes.shape[1]} columns, but there are {n_atoms} atoms; pass "

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from dbdl._arrays import as_numbers
+from dbdl._arrays import Array, as_numbers
 from dbdl.model.statistics import Weights
 from dbdl.rows.lazy import LazyRows
 from dbdl.rows.readers import is_dask
@@ -26,7 +25,7 @@ class WeightedRows(NamedTuple):
     """Rows of positive weight, their labels, and their weights; None if every row counts once."""
 
     X: Any
-    labels: NDArray[Any]
+    labels: Array
     sample_weight: Weights
 
     def only_positive(self, name: str) -> WeightedRows:
@@ -40,7 +39,7 @@ class WeightedRows(NamedTuple):
         X = self.X.only(kept) if isinstance(self.X, LazyRows) else self.X[kept]
         return WeightedRows(X, self.labels[kept], weight[kept])
 
-    def by_class(self, class_weight: ClassWeight, classes: NDArray[Any]) -> WeightedRows:
+    def by_class(self, class_weight: ClassWeight, classes: Array) -> WeightedRows:
         """Multiply the weights by those of the classes, as scikit-learn understands them."""
         if class_weight is None:
             return self
@@ -104,7 +103,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Weights:
     return weight
 
 
-def weigh(X: Any, labels: NDArray[Any], sample_weight: Any) -> WeightedRows:
+def weigh(X: Any, labels: Array, sample_weight: Any) -> WeightedRows:
     """Return the rows of positive weight, after a check of the weights."""
     weight = check_weights(sample_weight, len(labels))
     return WeightedRows(X, labels, weight).only_positive("sample_weight")

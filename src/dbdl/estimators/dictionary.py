@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
@@ -24,7 +24,7 @@ from dbdl.learn.online import finish_batch, learn_batch
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
 from dbdl.model.statistics import Weights
-from dbdl.model.trust import Scope
+from dbdl.model.trust import Classes, Scope
 from dbdl.rows.lazy import in_memory
 
 
@@ -180,11 +180,9 @@ class BetaProcessDictionary(DictionaryEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Not used.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, as in `DBDLClassifier.partial_fit`.
+        X, y, sample_weight
+            As for `fit`, with weights as in `DBDLClassifier.partial_fit`. Missing values are filled
+            by what is known from the first batch; none are drawn.
 
         Returns
         -------
@@ -214,11 +212,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         return known
 
     def _problem(
-        self,
-        X: Any,
-        one_class: NDArray[np.int64],
-        sample_weight: Weights,
-        seed: int | None = None,
+        self, X: Any, one_class: Classes, sample_weight: Weights, seed: int | None = None
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""
         labels, classes = LabelSettings("none"), np.zeros(1, np.int64)

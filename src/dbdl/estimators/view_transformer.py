@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dbdl._arrays import as_labels, only_numbers, validate_rows
+from dbdl._arrays import Array, as_labels, only_numbers, validate_rows
 from dbdl._loaded import CheckedEstimator
+from dbdl._parameters import Declared
 from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.estimators._rows import N_JOBS
 from dbdl.estimators._whole import whole_or_not_at_all
@@ -21,7 +23,9 @@ from dbdl.model.trust import RecordError, Scope
 from dbdl.views import Fitted, KernelView, LabelledRows, Recipe, View, make_views
 
 
-class ViewTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
+class ViewTransformer(
+    Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator
+):
     """Map rows as a chain of `DBDLClassifier` sees them.
 
     A view is learned from rows and their classes. Rows are centred, standardised, whitened within
@@ -55,21 +59,12 @@ class ViewTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked
     True
     """
 
+    view: str | View | KernelView = field(default="unit half-whitened + constant", kw_only=False)
+    n_jobs: Annotated[int | None, *N_JOBS] = field(default=None, kw_only=False)
+
     _learned: ClassVar[tuple[str, ...]] = ("view_",)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "view": [str, View, KernelView],
-        "n_jobs": N_JOBS,
-    }
 
-    view_: Fitted
-
-    def __init__(
-        self,
-        view: str | View | KernelView = "unit half-whitened + constant",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.view = view
-        self.n_jobs = n_jobs
+    view_: Fitted = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -123,23 +118,16 @@ class ViewTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Return rows as the view shows them.
+        """Return rows (n_samples, n_features) as the view shows them: (n_samples, n_features_out).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_features_out)
-            Of unit norm. A row has the same bits alone and in a batch.
+        They have unit norm. A row has the same bits alone and in a batch.
         """
         check_is_fitted(self)
         rows = validate_rows(self, X, reset=False)
         with single_threaded_blas():
             return self.view_.apply(rows, resolve_n_jobs(self.n_jobs))
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray[Any]:
+    def inverse_transform(self, X: ArrayLike) -> Array:
         """Return rows of the original features from rows of the view.
 
         A view that scales rows to unit norm first, or has no constant coordinate, does not know the

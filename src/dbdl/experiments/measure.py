@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binned_statistic
+from sklearn.dummy import DummyClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from dbdl._arrays import Array
 from dbdl.backends import NumbaBackend
 from dbdl.coding import Coder, encode_each
 from dbdl.estimators.classifier import DBDLClassifier
@@ -35,12 +37,12 @@ UNBALANCED = 2.0
 class Part(NamedTuple):
     """Rows (n_samples, n_features), their labels, and the names of their features if any."""
 
-    X: NDArray[Any]
-    y: NDArray[Any]
+    X: Array
+    y: Array
     names: tuple[str, ...] | None = None
 
 
-def class_ratio(y: NDArray[Any]) -> float:
+def class_ratio(y: Array) -> float:
     """Rows of the largest class per row of the smallest."""
     counts = np.unique(y, return_counts=True)[1]
     return float(counts.max() / counts.min())
@@ -71,10 +73,9 @@ def choose_settings(
     return dict(search.fit(train.X, train.y).best_params_)
 
 
-def majority_figures(train: NDArray[Any], test: NDArray[Any]) -> dict[str, float]:
+def majority_figures(train: Array, test: Array) -> dict[str, float]:
     """Return accuracies on test labels of the most frequent label to learn from."""
-    labels, counts = np.unique(train, return_counts=True)
-    predicted = np.full(len(test), labels[counts.argmax()], dtype=labels.dtype)
+    predicted = DummyClassifier(strategy="most_frequent").fit(train, train).predict(test)
     return {"accuracy": float(np.mean(predicted == test)), **by_class(test, predicted)}
 
 
@@ -83,9 +84,9 @@ def measure(method: Method, settings: Mapping[str, Any], train: Part, test: Part
 
     Seconds are those of this fit alone: not those of a search before it, nor, where
     `dbdl.experiments.warm.warm_up_once` was called, those of compilation. ``n_atoms`` is that of
-    one dictionary, 0 for a method without. Where DBDL chose among coders, the one that its chains
-    use most stands beside the best one in hindsight. Probabilities that were not calibrated are not
-    measured.
+    one dictionary, 0 for a method without. If DBDL chose among coders, the figures name the one
+    that its chains use most, and the one that would have been best on the test rows. Probabilities
+    that were not calibrated are not measured.
     """
     model = method(**settings)
     start = time.perf_counter()
@@ -128,7 +129,7 @@ def most_used_coder(model: DBDLClassifier) -> Coder:
 
 
 def probability_figures(
-    probability: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
+    probability: NDArray[np.float64], classes: Array, y: Array
 ) -> dict[str, float]:
     """Return log-loss and expected calibration error of probabilities (n_samples, n_classes).
 
@@ -139,10 +140,8 @@ def probability_figures(
     every[:, np.searchsorted(labels, classes)] = probability.clip(LEAST_PROBABILITY, 1)
     every /= every.sum(axis=1, keepdims=True)  # sums of float32 may be a little off
     correct = classes[probability.argmax(axis=1)] == y
-    return {
-        "log_loss": float(log_loss(y, every, labels=labels)),
-        "calibration_error": calibration_error(probability.max(axis=1), correct),
-    }
+    error = calibration_error(probability.max(axis=1), correct)
+    return {"log_loss": float(log_loss(y, every, labels=labels)), "calibration_error": error}
 
 
 def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> float:

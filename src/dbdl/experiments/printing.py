@@ -91,11 +91,9 @@ def to_markdown(table: Table, lines: Sequence[Line]) -> str:
     """Return the table as Markdown; columns of which no line has anything are left out."""
     text = [f"### {table.title}", ""]
     for panel in panels(table, lines):
-        text += [f"{panel.title}:", ""]
-        for cells in (panel.headings, ["---"] * len(panel.headings), *panel.cells):
-            text.append(f"| {' | '.join(cells)} |")
         said = filter(None, (headline(panel.lines), *panel.notes))
-        text += ["", *(note.replace("*", "\\*") + "\n" for note in said)]  # no list
+        text += [f"{panel.title}:", "", grid_to_markdown(Grid(panel.headings, panel.cells))]
+        text += [*(note.replace("*", "\\*") + "\n" for note in said)]  # no list
     if table.note:
         text += [table.note.strip(), ""]
     return "\n".join(text)
@@ -126,37 +124,21 @@ def to_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 # ------------------------------------------------------------------- tables for papers and programs
 
-#: Columns of a CSV file of means: as `HEADINGS`, with numbers that stand apart.
-_CSV_FIELDS = {
-    "method": "method",
-    "splits": "n_splits",
-    "accuracy %": "accuracy",
-    "standard deviation": "spread",
-    "minus DBDL": "difference",
-    "p-value": "p_value",
-    "balanced accuracy %": "balanced_accuracy",
-    "macro F1 %": "macro_f1",
-    "log-loss": "log_loss",
-    "calibration error %": "calibration_error",
-    "atoms": "n_atoms",
-    "fit s": "fit_seconds",
-    "query ms": "query_milliseconds",
-    "paper %": "paper",
-    "chosen on training rows": "settings",
+#: Fields of a line by heading: those of `HEADINGS`, and numbers that stand apart in a CSV file.
+_FIELDS = {name: field for name, (field, _) in HEADINGS.items()} | {
+    "splits": "n_splits", "standard deviation": "spread", "p-value": "p_value",
     "failure": "failure",
-}
-
-#: Columns of a table of single splits, with the factor to their units.
-_SPLIT_FIELDS = {
-    "accuracy %": ("accuracy", 100),
-    "balanced accuracy %": ("balanced_accuracy", 100),
-    "macro F1 %": ("macro_f1", 100),
-    "log-loss": ("log_loss", 1),
-    "calibration error %": ("calibration_error", 100),
-    "atoms": ("n_atoms", 1),
-    "fit s": ("fit_seconds", 1),
-    "query ms": ("query_milliseconds", 1),
-}
+}  # fmt: skip
+#: Columns of a table of means, and of one of single splits.
+_OF_MEANS = (
+    "method", "splits", "accuracy %", "standard deviation", "minus DBDL", "p-value",
+    "balanced accuracy %", "macro F1 %", "log-loss", "calibration error %", "atoms", "fit s",
+    "query ms", "paper %", "chosen on training rows", "failure",
+)  # fmt: skip
+_OF_SPLITS = (
+    "accuracy %", "balanced accuracy %", "macro F1 %", "log-loss", "calibration error %", "atoms",
+    "fit s", "query ms",
+)  # fmt: skip
 
 
 class Grid(NamedTuple):
@@ -170,7 +152,7 @@ def grid_of_means(table: Table, lines: Sequence[Line]) -> Grid:
     """Return a line per method and column; headings without any value are left out."""
     rows = []
     for line in lines:
-        cells = {name: _plain(getattr(line, field)) for name, field in _CSV_FIELDS.items()}
+        cells = {name: _plain(getattr(line, _FIELDS[name])) for name in _OF_MEANS}
         rows.append({"split of rows": line.column, **cells})
     return _used(rows, keep_first=len(table.columns) > 1)
 
@@ -180,9 +162,11 @@ def grid_of_splits(table: Table, records: Sequence[Record]) -> Grid:
     rows = []
     for record in records:
         cells = {"method": record["method"], "split": str(record["split"] + 1)}
-        for name, (field, factor) in _SPLIT_FIELDS.items():
+        for name in _OF_SPLITS:
+            field = _FIELDS[name]
             value: Any = record.get(field)
             known = value is not None and (field != "n_atoms" or value)  # 0: it has no atoms
+            factor = 100 if field in _PERCENT else 1
             cells[name] = _plain(factor * float(value)) if known else ""
         cells["chosen on training rows"] = _chosen(record)
         cells["failure"] = record.get("failure", "")
@@ -223,32 +207,32 @@ def grid_to_markdown(grid: Grid) -> str:
 
 
 def to_latex(table: Table, lines: Sequence[Line]) -> str:
-    """Return a table for a paper, with the package ``booktabs``; the best accuracy is bold."""
+    """Return the table for a paper, with the package ``booktabs``; the best accuracy is bold."""
     text = []
     for panel in panels(table, lines):
         headings = [name for name in panel.headings if name != "chosen on training rows"]
-        cells = [[*zip(panel.headings, row, strict=True)][: len(headings)] for row in panel.cells]
+        rows = [[_tex(cell) for cell in row[: len(headings)]] for row in panel.cells]
         best = np.nanmax([line.accuracy for line in panel.lines] + [0.0])
-        caption = f"{_tex(table.title)}, {_tex(panel.title)}"
-        text += [
-            r"\begin{table}", r"\centering", rf"\caption{{{caption}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}", r"\toprule",
-            " & ".join(map(_tex, headings)) + r" \\", r"\midrule",
-        ]  # fmt: skip
-        for line, row in zip(panel.lines, cells, strict=True):
-            shown = [_tex(cell) for _, cell in row]
+        for line, row in zip(panel.lines, rows, strict=True):
             if line.accuracy == best:
-                shown[1] = rf"\textbf{{{shown[1]}}}"
-            text.append(" & ".join(shown) + r" \\")
-        text += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+                row[1] = rf"\textbf{{{row[1]}}}"
+        tabular = _tabular("l" + "r" * (len(headings) - 1), [list(map(_tex, headings)), *rows])
+        caption = rf"\caption{{{_tex(table.title)}, {_tex(panel.title)}}}"
+        text += [r"\begin{table}", r"\centering", caption, *tabular, r"\end{table}", ""]
     return "\n".join(text)
 
 
 def grid_to_latex(grid: Grid) -> str:
     """Return a table of texts for a paper, with the package ``booktabs``."""
-    lines = [" & ".join(map(_tex, row)) + r" \\" for row in (grid.headings, *grid.rows)]
-    head = [rf"\begin{{tabular}}{{{'l' * len(grid.headings)}}}", r"\toprule", lines[0], r"\midrule"]
-    return "\n".join([*head, *lines[1:], r"\bottomrule", r"\end{tabular}", ""])
+    rows = [list(map(_tex, row)) for row in (grid.headings, *grid.rows)]
+    return "\n".join([*_tabular("l" * len(grid.headings), rows), ""])
+
+
+def _tabular(alignment: str, rows: Sequence[list[str]]) -> list[str]:
+    """Lines of a table of LaTeX cells, whose first row are the headings."""
+    lines = [" & ".join(row) + r" \\" for row in rows]
+    head = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", lines[0], r"\midrule"]
+    return [*head, *lines[1:], r"\bottomrule", r"\end{tabular}"]
 
 
 _TEX = {

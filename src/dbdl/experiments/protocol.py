@@ -20,6 +20,8 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
+from dbdl._arrays import Array
+
 
 class Split(NamedTuple):
     """Row numbers, ascending."""
@@ -53,10 +55,10 @@ class Protocol:
 
     def splits(
         self,
-        y: NDArray[Any],
+        y: Array,
         seed: int,
         *,
-        groups: NDArray[Any] | None = None,
+        groups: Array | None = None,
         own: Split | None = None,
     ) -> Iterator[Split]:
         """Yield the splits of rows with labels ``y`` (n_samples,)."""
@@ -89,7 +91,7 @@ def _check_number(name: str, value: Any, least: int, other: str = "") -> None:
         raise ValueError(f"{name} is {value!r}. Expected {other}a whole number from {least}.")
 
 
-def random_split(y: NDArray[Any], per_class: float, rng: np.random.Generator) -> Split:
+def random_split(y: Array, per_class: float, rng: np.random.Generator) -> Split:
     """Draw rows of each class to learn from; a class with too few rows keeps one to test on."""
     chosen = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):
@@ -99,13 +101,11 @@ def random_split(y: NDArray[Any], per_class: float, rng: np.random.Generator) ->
     return Split(np.flatnonzero(chosen), np.flatnonzero(~chosen))
 
 
-def group_folds(
-    y: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed: int
-) -> list[Split]:
+def group_folds(y: Array, groups: Array | None, n_folds: int, seed: int) -> list[Split]:
     """Folds of whole groups, with nearly equal shares of the classes.
 
-    Rows of one group, such as the pixels of a block of a scene, are alike: a row whose group was
-    learned from is no test. Every class is to be learned from in every fold.
+    Rows of one group, such as the pixels of a block of a scene, are alike: a row is not a fair test
+    if other rows of its group were learned from. Every fold must have every class to learn from.
     """
     if groups is None:
         raise ValueError("the data set has no groups; use folds of rows")

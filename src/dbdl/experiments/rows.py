@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dbdl._arrays import unit_rows
+from dbdl._arrays import Array, unit_rows
 from dbdl.datasets import DataError, Dataset
 from dbdl.datasets.preparation import as_numbers, preparation_for
 from dbdl.experiments.measure import Part
@@ -21,9 +20,9 @@ from dbdl.experiments.protocol import Split
 class LabelledRows:
     """Rows of a data set as an experiment needs them."""
 
-    X: NDArray[Any]  #: Of shape (n_samples, n_features).
-    y: NDArray[Any]  #: Of shape (n_samples,).
-    groups: NDArray[Any] | None = None  #: Rows of one group stay on one side of a split.
+    X: Array  #: Of shape (n_samples, n_features).
+    y: Array  #: Of shape (n_samples,).
+    groups: Array | None = None  #: Rows of one group stay on one side of a split.
     own: Split | None = None  #: The split that the data set came with.
     kinds: str | None = None  #: ``n`` or ``c`` for each column, numbers or categories.
     names: tuple[str, ...] | None = None  #: Names of the columns.
@@ -43,9 +42,9 @@ class LabelledRows:
 def labelled_rows(data: Dataset, unit: bool) -> LabelledRows:
     """Return the rows of a data set, scaled to unit norm for every method where ``unit``.
 
-    Rows of unit norm are the paper's protocol; they are float32, scaled in float64. Rows that are
-    left as they are, are scaled by each method itself: to unit norm by the dictionary methods, and
-    in one of two ways by the plain ones (`dbdl.rivals._scaled_rows`).
+    Rows of unit norm are the paper's protocol; they are float32, scaled in float64. Otherwise each
+    method scales the rows itself: dictionary methods to unit norm, and plain methods in one of two
+    ways (`dbdl.rivals._scaled_rows`).
     """
     if data.y is None:
         raise DataError(f"{data.name} has no labels, which an experiment needs")

@@ -227,9 +227,9 @@ def run_cell(cell: Cell, data: LabelledRows, quick: bool = False, n_threads: int
     return {**record, "seconds": time.perf_counter() - start}
 
 
-def fit_cell(cell: Cell, data: LabelledRows, n_threads: int = -1) -> tuple[Any, Part]:
+def fit_cell(cell: Cell, data: LabelledRows) -> tuple[Any, Part]:
     """Return the model of a cell, with the settings given and nothing chosen, and its test rows."""
-    method, given, train, test = _set_up(cell, data, n_threads)
+    method, given, train, test = _set_up(cell, data, n_threads=-1)
     return method(**given).fit(train.X, train.y), test
 
 

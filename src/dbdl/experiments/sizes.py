@@ -47,7 +47,6 @@ def accuracy_by_size(
     only: Sequence[str] = METHODS,
     n_sizes: int = 7,
     seed: int = 0,
-    n_threads: int = -1,
     on_fit: Callable[[int, int, str], None] | None = None,
 ) -> list[SizeCurve]:
     """Fit each method at each size on each split.
@@ -63,7 +62,7 @@ def accuracy_by_size(
     curves = [SizeCurve(name, [n_classes * size for size in sizes], []) for name in only]
     for curve, size in product(curves, sizes):
         method = methods()[curve.method]
-        settings = {**common_settings(method, seed, n_threads), "calibrate": False}
+        settings = {**common_settings(method, seed, -1), "calibrate": False}
         curve.accuracy.append([])
         for train, test in splits:
             model = method(**settings, n_atoms_per_class=size).fit(data.X[train], data.y[train])

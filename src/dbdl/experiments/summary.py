@@ -28,6 +28,9 @@ MAJORITY = "majority class"
 LEAST_SPLITS = 5
 #: A difference with a p-value of this or more may be chance.
 LEVEL = 0.05
+#: Figures of records whose means over splits are in a line: as they are, and in %.
+MEANS = ("class_ratio", "log_loss", "fit_seconds", "query_milliseconds", "n_test")
+SHARES = ("balanced_accuracy", "macro_f1", "calibration_error")
 
 
 @dataclass(frozen=True)
@@ -112,23 +115,17 @@ def _line(
         spread=float(values.std(ddof=1)) if len(values) > 1 else np.nan,
         difference=float(paired.mean()) if compared else np.nan,
         p_value=paired_p_value(paired, test_share) if compared else np.nan,
-        balanced_accuracy=100 * _mean(records, "balanced_accuracy"),
-        macro_f1=100 * _mean(records, "macro_f1"),
-        class_ratio=_mean(records, "class_ratio"),
         paper=dict(enumerate(entry.accuracy)).get(number, np.nan),
         paper_spread=dict(enumerate(entry.spread)).get(number, np.nan),
         paper_fit_seconds=np.nan if entry.fit_seconds is None else entry.fit_seconds,
         paper_milliseconds=np.nan if entry.milliseconds is None else entry.milliseconds,
-        log_loss=_mean(records, "log_loss"),
-        calibration_error=100 * _mean(records, "calibration_error"),
         n_atoms=_mean(records, "n_atoms") or np.nan,
-        fit_seconds=_mean(records, "fit_seconds"),
-        query_milliseconds=_mean(records, "query_milliseconds"),
         settings=_settings(records),
         failure=next((record["failure"] for record in records if "failure" in record), ""),
         splits=accuracy,
-        n_test=_mean(records, "n_test"),
         test_share=test_share,
+        **{name: _mean(records, name) for name in MEANS},
+        **{name: 100 * _mean(records, name) for name in SHARES},
     )
 
 

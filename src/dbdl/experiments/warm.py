@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dbdl._arrays import Array
 from dbdl.registry import Method
 
 #: Size of the tiny problems: classes, different rows of each class, copies of each.
@@ -26,9 +27,7 @@ ENOUGH = {"n_sweeps": 3, "n_chains": 1, "n_members": 1, "n_iterations": 3}
 _DONE: set[tuple[str, str, str]] = set()
 
 
-def tiny_problems(
-    n_features: int, dtype: DTypeLike
-) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+def tiny_problems(n_features: int, dtype: DTypeLike) -> Iterator[tuple[Array, NDArray[np.int64]]]:
     """Yield rows (n_samples, n_features) and their classes: all different, then with copies.
 
     Atoms that are drawn from different rows meet in the codes of the other rows. Where rows are
@@ -60,7 +59,7 @@ def warm_up(
             model.predict_proba(X)
 
 
-def warm_up_once(method: Method, settings: Mapping[str, Any], rows: NDArray[Any]) -> None:
+def warm_up_once(method: Method, settings: Mapping[str, Any], rows: Array) -> None:
     """Warm a method up, unless this process has done so with these settings and type of rows.
 
     Errors are ignored: the fit that is timed will raise them again.

@@ -214,7 +214,7 @@ class DenseSIFT(Declared, TransformerMixin, BaseEstimator):
 
 
 def grid_centers(length: int, patch_size: int, step: int) -> NDArray[np.int64]:
-    """Middle pixels, along one axis, of the patches that lie inside; the rest is shared out."""
+    """Middle pixels, along one axis, of the patches inside the image, which stand in its middle."""
     n_steps = (length - patch_size) // step
     first = (length - patch_size - n_steps * step) // 2 + patch_size // 2
     return first + step * np.arange(n_steps + 1)

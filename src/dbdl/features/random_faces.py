@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils import check_random_state
@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from dbdl._arrays import near_one, refuse_huge, validate_rows
 from dbdl._loaded import CheckedEstimator
 from dbdl._parameters import Declared, PositiveCount, Seed
-from dbdl.model.trust import Scope, reals
+from dbdl.model.trust import Floats, Scope, reals
 
 #: Part of the key of cached features: raise it with any change of the numbers that come out.
 VERSION = 1
 
-Floats = NDArray[np.floating[Any]]
 Directions = Annotated[Floats, reals("n_components", "n_features", some=True)]
 
 
@@ -74,17 +73,7 @@ class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     components_: Directions = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the directions; only the width of X counts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self : object
-        """
+        """Draw the directions for rows (n_samples, n_features); only their width counts."""
         self._validate_params()
         rows = validate_rows(self, X)
         random = check_random_state(self.random_state)
@@ -100,16 +89,7 @@ class RandomFaces(Declared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self._check_attributes(scope, "n_features_in_", "components_")
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Project rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        projected : ndarray of shape (n_samples, n_components)
-        """
+        """Project rows (n_samples, n_features) on the directions: (n_samples, n_components)."""
         check_is_fitted(self)
         rows = validate_rows(self, X, reset=False)
         rows = near_one(rows) if self.normalize else refuse_huge(rows)

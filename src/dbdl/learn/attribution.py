@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 
 from dbdl._products import row_products
 from dbdl.backends import Backend
+from dbdl.coding.coder import CodedRow
 from dbdl.learn.members import Member
 from dbdl.model.state import Floats
 from dbdl.views.attribution import Path, training_mean
@@ -66,10 +67,9 @@ def share_out(
     codes = member.coder.encode(path.mapped.astype(member.atoms.dtype), atoms, backend)
     values = codes[::2] @ weights
     values[-1] = (code @ weights)[0]
-    slopes = [
-        member.coder.slopes(path.mapped[i], codes[i], atoms, weights, backend)
-        for i in range(1, len(path.mapped), 2)
-    ]
+    middles = range(1, len(path.mapped), 2)
+    coded = (CodedRow(path.mapped[i], codes[i], atoms, backend) for i in middles)
+    slopes = [member.coder.slopes(one, weights) for one in coded]
     parts = path.shares(np.array(slopes))
     missed = np.diff(values) - parts.sum(axis=1)
     spread = _in_proportion(missed, np.abs(parts), row != baseline)
@@ -83,17 +83,13 @@ def _in_proportion(totals: Doubles, sizes: Doubles, differs: NDArray[np.bool_]) 
     """
     sizes = np.where(sizes.any(axis=1, keepdims=True), sizes, differs)
     sums = sizes.sum(axis=1, keepdims=True)
-    spread: Doubles = totals[:, np.newaxis] * sizes / np.where(sums > 0, sums, 1.0)
-    return spread
+    return totals[:, np.newaxis] * sizes / np.where(sums > 0, sums, 1.0)
 
 
 def weights_of_atoms(member: Member, pair: tuple[int, int]) -> Doubles:
     """Weights (n_atoms,) of a code in the member's weighted difference of two class scores."""
     first, second = pair
-    weights: Doubles = member.weight * (
-        member.label_atoms[:, first] - member.label_atoms[:, second]
-    )
-    return weights
+    return member.weight * (member.label_atoms[:, first] - member.label_atoms[:, second])
 
 
 def mean_of_views(members: Sequence[Member], n_features: int) -> Doubles:

@@ -204,15 +204,11 @@ def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, floa
     share = now.n_rows / (now.n_rows + weight)
 
     def mean(name: str) -> NDArray[np.float64]:
-        pooled: NDArray[np.float64] = (1 - share) * getattr(before, name) + share * getattr(
-            now, name
-        )
-        return pooled
+        return (1 - share) * getattr(before, name) + share * getattr(now, name)
 
     def log_mean(name: str) -> NDArray[np.float64]:
         logs = (1 - share) * np.log(getattr(before, name)) + share * np.log(getattr(now, name))
-        pooled: NDArray[np.float64] = np.exp(logs)
-        return pooled
+        return np.exp(logs)
 
     losses, sharpness = mean("log_loss"), log_mean("every_sharpness")
     best = int(np.argmin(losses))
@@ -259,8 +255,7 @@ class Group(NamedTuple):
 
     def total(self, weights: NDArray[np.float64]) -> Scores:
         """Weighted mean of the members' scores (n_rows, n_classes)."""
-        mean: Scores = np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
-        return mean
+        return np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
 
 
 def group_by_rows(

@@ -75,8 +75,7 @@ def log_loss(
 
 def _below_largest(scores: Scores) -> Scores:
     """Scores minus the largest of their row, so that exponentials do not overflow."""
-    below: Scores = scores - scores.max(axis=1, keepdims=True)
-    return below
+    return scores - scores.max(axis=1, keepdims=True)
 
 
 def _mean_log_sum(below: Scores, sharpness: float, sample_weight: Weights) -> float:
@@ -138,8 +137,7 @@ def fit_sharpness(scores: Scores, class_of_row: Classes, sample_weight: Weights 
 
 def to_probabilities(scores: Scores, sharpness: float) -> Scores:
     """Softmax of the sharpened scores, (n_samples, n_classes)."""
-    probabilities: Scores = softmax(sharpness * scores, axis=1)
-    return probabilities
+    return softmax(sharpness * scores, axis=1)
 
 
 @dataclass(frozen=True)

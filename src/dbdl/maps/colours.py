@@ -56,5 +56,4 @@ def _seen(colours: NDArray[np.int64]) -> NDArray[np.float64]:
     """Colours (n, 3) in Oklab, where distances are those that people see."""
     share = colours / 255
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    lab: NDArray[np.float64] = np.cbrt(linear @ TO_CONES.T) @ TO_LAB.T
-    return lab
+    return np.cbrt(linear @ TO_CONES.T) @ TO_LAB.T

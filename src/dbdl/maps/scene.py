@@ -182,8 +182,7 @@ def _smooth_fields(
     fields = rng.standard_normal((count, *shape))
     smooth = np.stack([gaussian_filter(field, size, mode="reflect") for field in fields])
     centred = smooth - smooth.mean(axis=(1, 2), keepdims=True)
-    scaled: NDArray[np.float64] = centred / centred.std(axis=(1, 2), keepdims=True)
-    return scaled
+    return centred / centred.std(axis=(1, 2), keepdims=True)
 
 
 def _smooth_curves(
@@ -192,5 +191,4 @@ def _smooth_curves(
     """Smooth random curves (count, n_bands), scaled to a standard deviation of 1."""
     curves = gaussian_filter1d(rng.standard_normal((count, n_bands)), size, axis=1, mode="reflect")
     centred = curves - curves.mean(axis=1, keepdims=True)
-    scaled: NDArray[np.float64] = centred / centred.std(axis=1, keepdims=True)
-    return scaled
+    return centred / centred.std(axis=1, keepdims=True)

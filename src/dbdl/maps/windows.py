@@ -40,8 +40,7 @@ def smoothed(probability: Probabilities, has_data: Mask, window: int) -> Probabi
         count[here] += has_data[there]
     mean = total / np.maximum(count, 1)[..., np.newaxis]
     mean = np.exp(mean - mean.max(axis=-1, keepdims=True))
-    found: Probabilities = mean / mean.sum(axis=-1, keepdims=True)
-    return found
+    return mean / mean.sum(axis=-1, keepdims=True)
 
 
 def _shifts(shape: tuple[int, ...], window: int) -> Iterator[tuple[Any, Any]]:

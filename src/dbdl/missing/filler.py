@@ -29,14 +29,11 @@ from dbdl._products import block_product, row_products
 from dbdl._threads import block_slices, held_blas
 from dbdl.model.record import Record
 from dbdl.model.statistics import Weights
-from dbdl.model.trust import Number, doubles, reals
+from dbdl.model.trust import Classes, Doubles, Floats, Number, doubles, reals
 from dbdl.views import LabelledRows
 from dbdl.views.sums import Conversion, class_means
 from dbdl.views.whitening import spectrum_of_products
 
-Floats = NDArray[np.floating[Any]]
-Doubles = NDArray[np.float64]
-Classes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 #: Rounds of the EM algorithm.

@@ -36,8 +36,8 @@ from dbdl._products import block_product, row_products
 from dbdl._threads import block_slices
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key, Site, normals
-from dbdl.missing.filler import Doubles, Filler, Floats, Mask, fit_filler, solve_gaps
-from dbdl.model.state import State
+from dbdl.missing.filler import Filler, Mask, fit_filler, solve_gaps
+from dbdl.model.state import Doubles, Floats, State
 from dbdl.model.statistics import SUM_ROWS
 from dbdl.views import Fitted, FittedView, LabelledRows
 

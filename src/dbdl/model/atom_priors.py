@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,11 @@ class AtomPosterior(NamedTuple):
 
     def mean(self) -> Floats:
         """Posterior mean of the atoms, for NumPy arrays."""
-        mean: Floats
         if self.feature_precision is None:
-            mean = solve_definite(self.precision, self.natural_mean)
-        else:
-            value, vector = eigh(self.precision, check_finite=False)
-            inner = (vector.T @ self.natural_mean) / (value[:, np.newaxis] + self.feature_precision)
-            mean = vector @ inner
-        return mean
+            return solve_definite(self.precision, self.natural_mean)
+        value, vector = eigh(self.precision, check_finite=False)
+        inner = (vector.T @ self.natural_mean) / (value[:, np.newaxis] + self.feature_precision)
+        return vector @ inner
 
 
 class Arrays(Protocol):
@@ -117,8 +114,21 @@ class AtomPrior(Protocol):
         """Weight everything learned beyond the ``first`` prior by ``factor``."""
 
 
+class IndependentPrior(Record):
+    """Base of priors of independent atoms: the prior of any number of them is the same."""
+
+    def keep(self, kept: NDArray[np.intp]) -> Self:
+        return self
+
+    def grow(self, n_new: int, new: AtomPrior) -> Self:
+        return self
+
+    def forget(self, factor: float, first: AtomPrior) -> Self:
+        return self  # nothing was learned
+
+
 @dataclass(frozen=True)
-class IsotropicPrior(Record):
+class IsotropicPrior(IndependentPrior):
     """The paper's prior: each atom independently from N(0, I / precision)."""
 
     precision: Positive
@@ -137,18 +147,9 @@ class IsotropicPrior(Record):
     def carry(self, posterior: AtomPosterior) -> JointPrior:
         return JointPrior(posterior.precision, posterior.natural_mean)
 
-    def keep(self, kept: NDArray[np.intp]) -> IsotropicPrior:
-        return self  # the atoms are independent
-
-    def grow(self, n_new: int, new: AtomPrior) -> IsotropicPrior:
-        return self  # the prior of any number of atoms
-
-    def forget(self, factor: float, first: AtomPrior) -> IsotropicPrior:
-        return self  # nothing was learned
-
 
 @dataclass(frozen=True)
-class DiagonalPrior(Record):
+class DiagonalPrior(IndependentPrior):
     """Each atom independently from N(0, diag(1 / feature_precision)).
 
     In the basis of its covariance's eigenvectors, any Gaussian prior of independent atoms with mean
@@ -170,15 +171,6 @@ class DiagonalPrior(Record):
 
     def carry(self, posterior: AtomPosterior) -> JointPrior:
         raise ValueError("a precision per feature cannot be carried to the next batch")
-
-    def keep(self, kept: NDArray[np.intp]) -> DiagonalPrior:
-        return self  # the atoms are independent
-
-    def grow(self, n_new: int, new: AtomPrior) -> DiagonalPrior:
-        return self  # the prior of any number of atoms
-
-    def forget(self, factor: float, first: AtomPrior) -> DiagonalPrior:
-        return self  # nothing was learned
 
 
 @dataclass(frozen=True)

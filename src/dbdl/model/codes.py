@@ -51,23 +51,17 @@ def sweep_row(
     -------
     code : ndarray of shape (n_atoms,)
     """
-    code = code.copy()
+    code, precisions = code.copy(), (strength_precision, noise_precision)
     for k, atom in enumerate(atoms):
         match = atom @ contribution(x, code, atoms, k)
-        norm_square = atom @ atom
+        norm_square, logit = atom @ atom, selection_logit[k]
         if scan == "collapsed":
-            log_odds = usage_log_odds_collapsed(
-                match, norm_square, selection_logit[k], strength_precision, noise_precision
-            )
+            log_odds = usage_log_odds_collapsed(match, norm_square, logit, *precisions)
         else:
             strength = code[k] or prior_normal[k] / math.sqrt(strength_precision)
-            log_odds = usage_log_odds(
-                match, norm_square, strength, selection_logit[k], noise_precision
-            )
+            log_odds = usage_log_odds(match, norm_square, strength, logit, noise_precision)
         if math.log(uniform[k] / (1.0 - uniform[k])) < log_odds:
-            mean, precision = strength_posterior(
-                match, norm_square, strength_precision, noise_precision
-            )
+            mean, precision = strength_posterior(match, norm_square, *precisions)
             code[k] = mean + normal[k] / math.sqrt(precision)
         else:
             code[k] = 0.0

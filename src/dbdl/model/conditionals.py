@@ -44,8 +44,7 @@ class Gamma(NamedTuple):
 
 def contribution(x: Floats, code: Floats, atoms: Floats, k: int) -> Floats:
     """Residual of a sample without the k-th atom (eq. 7): x - code @ atoms + code[k] atoms[k]."""
-    left: Floats = x - code @ atoms + code[k] * atoms[k]
-    return left
+    return x - code @ atoms + code[k] * atoms[k]
 
 
 def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
@@ -54,11 +53,9 @@ def atom_posterior(posterior: AtomPosterior, atoms: Floats, k: int) -> Normal:
     lambda_k = lambda_ko + lambda_eps sum_i code_ik^2 is the k-th diagonal entry of the joint
     precision. sum_i code_ik x_{i phi_k} is the k-th row of the natural mean, less the other atoms.
     """
-    shared = posterior.precision[k, k]
+    shared, by_feature = posterior.precision[k, k], posterior.feature_precision
     others = posterior.precision[k] @ atoms - shared * atoms[k]
-    precision = (
-        shared if posterior.feature_precision is None else shared + posterior.feature_precision
-    )
+    precision = shared if by_feature is None else shared + by_feature
     return Normal((posterior.natural_mean[k] - others) / precision, precision)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, lstsq
 
-Floats = NDArray[np.floating[Any]]
+from dbdl.model.trust import Floats
 
 
 def solve_definite(matrix: Floats, right: Floats, *, overwrite: bool = False) -> Floats:
@@ -31,7 +28,6 @@ def solve_definite(matrix: Floats, right: Floats, *, overwrite: bool = False) ->
     solution : ndarray of shape (n, n_columns)
     """
     diagonal = matrix.diagonal().copy()
-    solution: Floats
     try:
         factor = cho_factor(matrix, lower=True, overwrite_a=overwrite, check_finite=False)
     except np.linalg.LinAlgError:
@@ -39,7 +35,5 @@ def solve_definite(matrix: Floats, right: Floats, *, overwrite: bool = False) ->
         whole += whole.T
         np.fill_diagonal(whole, diagonal)
         rounding = len(whole) * np.finfo(whole.dtype).eps
-        solution = lstsq(whole, right, cond=rounding, check_finite=False)[0]
-    else:
-        solution = cho_solve(factor, right, check_finite=False)
-    return solution
+        return lstsq(whole, right, cond=rounding, check_finite=False)[0]
+    return cho_solve(factor, right, check_finite=False)

@@ -16,7 +16,7 @@ from dbdl.model.conditionals import (
     strength_precision_posterior,
 )
 from dbdl.model.priors import Priors
-from dbdl.model.state import Parameters
+from dbdl.model.state import Classes, Parameters
 from dbdl.model.statistics import SeenSums, UsageSums
 from dbdl.model.trust import Floats
 
@@ -63,34 +63,27 @@ def log_joint(
     log_large_terms : callable
         The function of this module, or that of the backend that has the large arrays.
     """
-    noise = parameters.noise_precision
+    noise, strength = parameters.noise_precision, parameters.strength_precision
     own_noise = noise if noise_per_class else noise[:1]
     n_features = parameters.atoms.shape[1]
     n_strengths, n_rows = priors.n_strengths(sums), priors.n_rows(n_rows)
     sums = priors.with_seen(sums)
     data = log_normal(n_rows * n_features, sums.residual_square, noise).sum()
-    strengths = log_normal(n_strengths, sums.strength_square, parameters.strength_precision).sum()
-    small = float(
-        data
-        + strengths
-        + log_gamma(
-            parameters.strength_precision, priors.strength_shape, priors.strength_rate
-        ).sum()
-        + log_gamma(own_noise, priors.noise_shape, priors.noise_rate).sum()
-    )
+    strengths = log_normal(n_strengths, sums.strength_square, strength).sum()
+    of_strength = log_gamma(strength, priors.strength_shape, priors.strength_rate).sum()
+    of_noise = log_gamma(own_noise, priors.noise_shape, priors.noise_rate).sum()
+    small = float(data + strengths + of_strength + of_noise)
     return log_large_terms(parameters, sums, n_rows, priors) + small
 
 
 def log_normal(n: Floats | Counts, square: Floats, precision: Floats) -> Floats:
     """Log density of ``n`` centred normal values whose squares sum to ``square``."""
-    density: Floats = 0.5 * (n * (np.log(precision) - LOG_2PI) - precision * square)
-    return density
+    return 0.5 * (n * (np.log(precision) - LOG_2PI) - precision * square)
 
 
 def log_gamma(x: Floats, shape: float, rate: float) -> Floats:
     """Log density of Gamma(shape, rate)."""
-    density: Floats = shape * np.log(rate) - gammaln(shape) + (shape - 1) * np.log(x) - rate * x
-    return density
+    return shape * np.log(rate) - gammaln(shape) + (shape - 1) * np.log(x) - rate * x
 
 
 def log_selection(logit: Floats, count: Counts, n_rows: Counts, priors: Priors) -> float:
@@ -112,7 +105,7 @@ class PriorDraw(NamedTuple):
 
 def draw_from_prior(
     rng: np.random.Generator,
-    class_of_row: NDArray[np.int64],
+    class_of_row: Classes,
     n_features: int,
     priors: Priors,
     *,
@@ -148,10 +141,9 @@ def draw_from_prior(
 
 
 def draw_data(
-    rng: np.random.Generator, class_of_row: NDArray[np.int64], parameters: Parameters, codes: Floats
+    rng: np.random.Generator, class_of_row: Classes, parameters: Parameters, codes: Floats
 ) -> Floats:
     """Draw data (n_samples, n_features) given everything else."""
     scale = 1.0 / np.sqrt(parameters.noise_precision[class_of_row])[:, np.newaxis]
     noise = rng.standard_normal((len(codes), parameters.atoms.shape[1]))
-    data: Floats = codes @ parameters.atoms + scale * noise
-    return data
+    return codes @ parameters.atoms + scale * noise

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dbdl.model.atom_priors import DiagonalPrior, IsotropicPrior, JointPrior
 from dbdl.model.record import Record
 from dbdl.model.statistics import SeenSums, UsageSums
-from dbdl.model.trust import TINY, Floats, Number, Positive, doubles
+from dbdl.model.trust import TINY, Doubles, Floats, Number, Positive, doubles
 
-Usage = Positive | Annotated[NDArray[np.float64], doubles("n_classes", least=TINY)]
+Usage = Positive | Annotated[Doubles, doubles("n_classes", least=TINY)]
 
 #: Every prior of the atoms that a file may contain.
 KnownAtomPrior = IsotropicPrior | DiagonalPrior | JointPrior

@@ -5,18 +5,19 @@ They are a scikit-learn estimator, so that a grid search can vary ``model__noise
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options
 
 from dbdl.model.codes import Scan
 from dbdl.model.smooth_atoms import SmoothAtoms
-from dbdl.model.trust import check
+from dbdl.model.trust import Doubles, check
 
 #: Weights, penalties and precisions beyond this, or precisions below its inverse, would swamp all
 #: other terms; float32 ends at 3e38.
@@ -27,6 +28,24 @@ PRECISION = Interval(Real, 1 / LARGEST_WEIGHT, LARGEST_WEIGHT, closed="both")
 #: Constraints of a value per class; `ModelSettings.for_classes` checks the values.
 PER_CLASS: list[Any] = [dict, "array-like"]
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+
+PositiveCount = Annotated[int, AT_LEAST_ONE]
+AnyCount = Annotated[int, Interval(Integral, 0, None, closed="left")]
+PositiveWeight = Annotated[float, POSITIVE]
+AnyWeight = Annotated[float, NOT_NEGATIVE]
+
+
+def constraints(hint: Any) -> list[Any]:
+    """Return scikit-learn's constraints for the annotation of a parameter."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return list(arguments[1:])
+    if origin in (Union, UnionType):
+        return [constraint for part in arguments for constraint in constraints(part)]
+    if origin is Literal:
+        return [Options(type(arguments[0]), set(arguments))]
+    plain: dict[Any, list[Any]] = {bool: ["boolean"], type(None): [None]}
+    return plain.get(hint, [hint])
 
 
 @dataclass(repr=False, kw_only=True)
@@ -91,44 +110,24 @@ class ModelSettings(BaseEstimator):
     'collapsed'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "initial_ratio": [POSITIVE],
-        "n_start_nonzero": [AT_LEAST_ONE],
-        "scan": [StrOptions({"collapsed", "paper"})],
-        "noise_precision": [PRECISION, *PER_CLASS],
-        "sample_noise": ["boolean"],
-        "noise_per_class": ["boolean"],
-        "strength_precision": [PRECISION],
-        "strengths_counted": [StrOptions({"used", "all"})],
-        "atom_precision": [None, PRECISION],
-        "atom_prior": [None, SmoothAtoms],
-        "usage_a": [None, PRECISION, *PER_CLASS],
-        "usage_b": [None, PRECISION, *PER_CLASS],
-        "hyper_prior": [PRECISION],
-        "beta_size": [StrOptions({"start", "current"})],
-        "least_energy": [NOT_NEGATIVE],
-        "n_atom_draws": [Interval(Integral, 0, None, closed="left")],
-        "keep_atom_draws": ["boolean"],
-        "start_selection": [StrOptions({"counts", "half"})],
-        "keep_copies": ["boolean"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
 
-    initial_ratio: float = 1.5
-    n_start_nonzero: int = 10
+    initial_ratio: PositiveWeight = 1.5
+    n_start_nonzero: PositiveCount = 10
     scan: Scan = "collapsed"
-    noise_precision: Any = 1e6
+    noise_precision: Annotated[Any, PRECISION, *PER_CLASS] = 1e6
     sample_noise: bool = True
     noise_per_class: bool = False
-    strength_precision: float = 1.0
+    strength_precision: Annotated[float, PRECISION] = 1.0
     strengths_counted: Literal["used", "all"] = "used"
-    atom_precision: float | None = None
-    atom_prior: SmoothAtoms | None = None
-    usage_a: Any = None
-    usage_b: Any = None
-    hyper_prior: float = 1e-6
+    atom_precision: Annotated[float | None, None, PRECISION] = None
+    atom_prior: Annotated[SmoothAtoms | None, None, SmoothAtoms] = None
+    usage_a: Annotated[Any, None, PRECISION, *PER_CLASS] = None
+    usage_b: Annotated[Any, None, PRECISION, *PER_CLASS] = None
+    hyper_prior: Annotated[float, PRECISION] = 1e-6
     beta_size: Literal["start", "current"] = "start"
-    least_energy: float = 0.05
-    n_atom_draws: int = 0
+    least_energy: AnyWeight = 0.05
+    n_atom_draws: AnyCount = 0
     keep_atom_draws: bool = False
     start_selection: Literal["counts", "half"] = "counts"
     keep_copies: bool = False
@@ -165,7 +164,13 @@ class ModelSettings(BaseEstimator):
             check(SmoothAtoms, self.atom_prior, "atom_prior")
 
 
-def _by_class(name: str, value: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+_hints = get_type_hints(ModelSettings, include_extras=True)
+ModelSettings._parameter_constraints = {
+    part.name: constraints(_hints[part.name]) for part in fields(ModelSettings)
+}
+
+
+def _by_class(name: str, value: Any, classes: NDArray[Any]) -> Doubles:
     """Return positive values (n_classes,) from a mapping or an array."""
     known = classes.tolist()
     if isinstance(value, dict):

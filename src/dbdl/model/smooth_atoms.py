@@ -12,13 +12,11 @@ from numbers import Real
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dbdl.model.record import Record
-from dbdl.model.trust import Number, check
+from dbdl.model.trust import Doubles, Number, check
 
-Doubles = NDArray[np.float64]
 Kernel = Literal["squared exponential", "matern 3/2", "matern 5/2"]
 
 #: Correlation of two features at a distance, measured in length scales (Rasmussen and Williams,
@@ -96,8 +94,7 @@ class SmoothAtoms(Record):
         points = np.array(self.coordinates or np.arange(n_features)[:, np.newaxis], np.float64)
         points /= length_scale
         smooth = KERNELS[self.kernel](cdist(points, points))
-        covariance: Doubles = (1 - self.nugget) * smooth + self.nugget * np.eye(n_features)
-        return covariance
+        return (1 - self.nugget) * smooth + self.nugget * np.eye(n_features)
 
 
 def _numbers(value: Any, n_axes: int) -> Any:

@@ -12,6 +12,8 @@ from scipy.sparse import csr_matrix
 
 from dbdl.model.record import ArrayRecord
 from dbdl.model.trust import Array, Atoms, of_rows, reals, whole
+from dbdl.model.trust import Classes as Classes
+from dbdl.model.trust import Doubles as Doubles
 from dbdl.model.trust import Floats as Floats
 
 
@@ -53,15 +55,16 @@ class Codes(ArrayRecord):
 
     def to_dense(self, n_atoms: int) -> Floats:
         """Return the codes as a dense array (n_samples, n_atoms), for small problems and tests."""
-        parts = (self.strength, self.atom, self.row_start)
-        dense: Floats = csr_matrix(parts, shape=(self.n_samples, n_atoms)).toarray()
-        return dense
+        return self.to_sparse(n_atoms).toarray()
 
     def times(self, atoms: Floats) -> Floats:
         """Return the rows ``codes @ atoms`` (n_samples, n_features)."""
+        return self.to_sparse(len(atoms)) @ atoms
+
+    def to_sparse(self, n_atoms: int) -> csr_matrix:
+        """Return the codes as a sparse matrix (n_samples, n_atoms)."""
         parts = (self.strength, self.atom, self.row_start)
-        rows: Floats = csr_matrix(parts, shape=(self.n_samples, len(atoms))) @ atoms
-        return rows
+        return csr_matrix(parts, shape=(self.n_samples, n_atoms))
 
     @staticmethod
     def from_sparse(codes: csr_matrix) -> Codes:
@@ -116,9 +119,9 @@ class Parameters(ArrayRecord):
     """
 
     atoms: Atoms
-    selection_logit: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms")]
-    strength_precision: Annotated[NDArray[np.float64], reals("n_classes", least=0)]
-    noise_precision: Annotated[NDArray[np.float64], reals("n_classes", least=0)]
+    selection_logit: Annotated[Doubles, reals("n_classes", "n_atoms")]
+    strength_precision: Annotated[Doubles, reals("n_classes", least=0)]
+    noise_precision: Annotated[Doubles, reals("n_classes", least=0)]
     births: Annotated[NDArray[np.int64], whole("n_atoms", ascending=True)]
 
     @property
@@ -128,10 +131,8 @@ class Parameters(ArrayRecord):
 
     def keep(self, kept: NDArray[np.intp]) -> Parameters:
         """Parameters of the atoms in ``kept``."""
-        logit = self.selection_logit[:, kept]
-        return replace(
-            self, atoms=self.atoms[kept], selection_logit=logit, births=self.births[kept]
-        )
+        atoms, births, logit = self.atoms[kept], self.births[kept], self.selection_logit[:, kept]
+        return replace(self, atoms=atoms, births=births, selection_logit=logit)
 
 
 @dataclass(frozen=True)

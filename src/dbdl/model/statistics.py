@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import ArrayRecord
-from dbdl.model.trust import Floats, counts, reals
+from dbdl.model.trust import Doubles, Floats, counts, reals
 
 Numbers = NDArray[Any]
 #: Positive weights of rows (n_samples,) in all sums; None if every row counts once.
-Weights = NDArray[np.float64] | None
+Weights = Doubles | None
 
 #: Counts that are forgotten in part are rounded.
 ROUNDING = 1e-6
@@ -142,11 +142,10 @@ class SeenSums(_Sums):
     def grow(self, n_classes: int, n_atoms: int) -> SeenSums:
         """Append new classes and new atoms, for which no row was seen."""
         classes, atoms = (0, n_classes - len(self.n_rows)), (0, n_atoms - len(self.energy))
-        grown = replace(
-            self, count=np.pad(self.count, (classes, atoms)), energy=np.pad(self.energy, atoms)
-        )
-        by_class = ("n_rows", "n_strengths", "strength_square", "residual_square")
-        return replace(grown, **{name: np.pad(getattr(self, name), classes) for name in by_class})
+        count, energy = np.pad(self.count, (classes, atoms)), np.pad(self.energy, atoms)
+        names = ("n_rows", "n_strengths", "strength_square", "residual_square")
+        by_class = {name: np.pad(getattr(self, name), classes) for name in names}
+        return replace(self, count=count, energy=energy, **by_class)
 
     def with_batch(self, sums: UsageSums) -> UsageSums:
         """Sums over a batch and all rows before it, for the present atoms."""

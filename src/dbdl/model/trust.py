@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from dbdl.model.record import Record
 
 Floats = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+Classes = NDArray[np.int64]  # class indices, such as those of rows
 
 
 class RecordError(ValueError):
@@ -185,11 +187,11 @@ Positive = Annotated[float, Number(above=0.0)]
 NotNegative = Annotated[float, Number(least=0.0, most=np.inf)]
 
 Atoms = Annotated[Floats, of_rows("n_atoms", "n_features", some=True)]
-LabelAtoms = Annotated[NDArray[np.float64], reals("n_atoms", "n_classes")]
-ClassOfAtom = Annotated[NDArray[np.int64], whole("n_atoms", below="n_classes")]
+LabelAtoms = Annotated[Doubles, reals("n_atoms", "n_classes")]
+ClassOfAtom = Annotated[Classes, whole("n_atoms", below="n_classes")]
 Projection = Annotated[Floats, reals("n_features", "n_atoms")]
 ByClass = Annotated[Floats, reals("n_classes", "n_atoms")]
-Objective = Annotated[NDArray[np.float64], reals("n_iterations", finite=False)]
+Objective = Annotated[Doubles, reals("n_iterations", finite=False)]
 NClasses = Annotated[int, Size("n_classes")]
 AtomBlock = Annotated[slice, Block()]
 AtomBlocks = Annotated[tuple[AtomBlock, ...], Length("n_classes")]

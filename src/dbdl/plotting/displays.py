@@ -100,10 +100,8 @@ class AtomsDisplay:
     pixels : ndarray of shape (n_shown, height, width, 4)
         Red, green, blue and opacity.
     titles : list of str
-    axes_, ax_ : ndarray of Axes, Axes
-        The axes of all panels, and of the first; set by `plot`.
-    figure_ : Figure
-        Set by `plot`.
+    axes_, ax_, figure_ : ndarray of Axes, Axes, Figure
+        All panels, the first of them, and their figure; set by `plot`.
 
     Examples
     --------
@@ -180,20 +178,19 @@ class SelectionDisplay:
     probability : ndarray of shape (n_shown, n_atoms)
         Atoms are grouped by the class that uses them most.
     names : list of str
-    axes_, ax_ : ndarray of Axes, Axes
-        The axes of all panels, and of the first; set by `plot`.
-    figure_ : Figure
-        Set by `plot`.
+        Labels of the classes shown.
+    axes_, ax_, figure_ : ndarray of Axes, Axes, Figure
+        All panels, the first of them, and their figure; set by `plot`.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
     >>> from dbdl import DBDLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60], y[:60])
+    >>> from dbdl.datasets import load
     >>> from dbdl.plotting import SelectionDisplay
-    >>> SelectionDisplay.from_estimator(model, n_classes=3).names
-    ['0', '4', '9']
+    >>> wine = load("wine")
+    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(wine.X, wine.y)
+    >>> SelectionDisplay.from_estimator(model, n_classes=2).names
+    ['0', '2']
     """
 
     probability: Floats
@@ -242,20 +239,17 @@ class TraceDisplay:
         Fields of shape (n_sweeps,) or (n_chains, n_sweeps).
     n_initial_atoms : list of int
         Atoms drawn at the start of each chain, copies included: the value at sweep 0.
-    axes_, ax_ : ndarray of Axes, Axes
-        The axes of all panels, and of the first; set by `plot`.
-    figure_ : Figure
-        Set by `plot`.
+    axes_, ax_, figure_ : ndarray of Axes, Axes, Figure
+        All panels, the first of them, and their figure; set by `plot`.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> from dbdl import DBDLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60], y[:60])
+    >>> from dbdl import BetaProcessDictionary
+    >>> from dbdl.datasets import load
     >>> from dbdl.plotting import TraceDisplay
+    >>> model = BetaProcessDictionary(n_sweeps=3, random_state=0).fit(load("iris").X)
     >>> TraceDisplay.from_estimator(model, fields=["n_atoms"]).trace.n_atoms.shape
-    (1, 2)
+    (3,)
     """
 
     trace: Trace

@@ -53,10 +53,8 @@ class PredictiveCheckDisplay:
         The norm of the residual that the chain's number of non-zeros leaves, and the number of
         atoms until the residual is as small as the noise (at most 50); both by matching pursuit
         over the drawn atoms.
-    axes_, ax_ : ndarray of Axes, Axes
-        The axes of all panels, and of the first; set by `plot`.
-    figure_ : Figure
-        Set by `plot`.
+    axes_, ax_, figure_ : ndarray of Axes, Axes, Figure
+        All panels, the first of them, and their figure; set by `plot`.
 
     Examples
     --------
@@ -98,7 +96,7 @@ class PredictiveCheckDisplay:
         rows = estimator._filled(estimator._rows(X, reset=False)[:MOST_ROWS])
         classes = _classes(estimator, y, len(rows))
         chain = estimator.chains_[0]
-        seen, draws = chain.view.apply(rows), chain.draws
+        seen, draws = chain.view.apply(rows).astype(np.float64), chain.draws
         rng = np.random.default_rng(random_state)
         pairs = []
         for d in range(draws.n_draws):
@@ -111,14 +109,11 @@ class PredictiveCheckDisplay:
             made += noise * rng.standard_normal(made.shape)
             level = float(noise.mean() * np.sqrt(atoms.shape[1]))
             length = min(chain.coder.n_nonzero, *atoms.shape)
-            pairs.append(
-                [_measured(part, atoms, length, level) for part in (seen.astype(np.float64), made)]
-            )
+            pairs.append([_measured(part, atoms, length, level) for part in (seen, made)])
         titles = (f"residual after {length} atoms", "atoms until the residual is noise")
         both = np.array(pairs)  # (n_draws, observed or replicated, statistic, n_rows)
-        return cls(
-            [Statistic(title, both[:, 0, s], both[:, 1, s]) for s, title in enumerate(titles)]
-        ).plot()
+        every = [Statistic(title, both[:, 0, s], both[:, 1, s]) for s, title in enumerate(titles)]
+        return cls(every).plot()
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw one panel per statistic: observed and replicated rows of all draws.

@@ -143,8 +143,7 @@ def _why(
             np.asarray(found.rows)[sample : sample + 1], against=model.classes_.tolist()[rival]
         )
     names = tuple(feature_names or ()) or why.feature_names
-    found_why: Explanation = replace(why, feature_names=names)
-    return found_why
+    return replace(why, feature_names=names)
 
 
 def selection(found: Findings) -> dict[str, Any]:

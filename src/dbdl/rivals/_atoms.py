@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dbdl._compile import kernel
 from dbdl.estimators._rows import unit_rows
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.rivals._base import Lesson
 
 Array = NDArray[Any]
@@ -102,7 +102,7 @@ def _update_block(atoms: Array, gram: Array, pull: Array, floor: float) -> None:
                     other[f] -= weight * force[f]
 
 
-def pairwise_overlap(overlap: NDArray[np.float64], blocks: Sequence[slice]) -> float:
+def pairwise_overlap(overlap: Doubles, blocks: Sequence[slice]) -> float:
     """Sum over pairs of blocks of the squared products of their atoms, each pair once."""
     own = sum(float(np.sum(overlap[b, b] ** 2)) for b in blocks)
     return 0.5 * (float(np.sum(overlap**2)) - own)

@@ -30,7 +30,7 @@ from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import (
     Atoms,
     ClassOfAtom,
@@ -42,8 +42,7 @@ from dbdl.model.trust import (
     check,
 )
 
-Classes = NDArray[np.int64]
-Scores = NDArray[np.float64]
+Scores = Doubles
 
 #: The temperature is fitted on one part of this many, held out of a second fit.
 CALIBRATION_PARTS = 5
@@ -83,7 +82,7 @@ class Lesson:
         """Return the rows of each class."""
         return [self.X[self.class_of_row == c] for c in range(self.n_classes)]
 
-    def label_atoms(self, codes: csr_matrix, penalty: float) -> NDArray[np.float64]:
+    def label_atoms(self, codes: csr_matrix, penalty: float) -> Doubles:
         """Ridge regression of the labels on the codes of the rows, (n_atoms, n_classes)."""
         return ridge_label_atoms(codes, self.class_of_row, self.n_classes, penalty)
 
@@ -91,7 +90,14 @@ class Lesson:
 # ---------------------------------------------------------------------------------------- models
 
 
-class Model(Protocol):
+class Scorer(Protocol):
+    """Scores rows."""
+
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
+        """Score rows (n_samples, n_classes): the higher, the more likely."""
+
+
+class Model(Scorer, Protocol):
     """The result of learning: atoms that score rows."""
 
     @property
@@ -99,11 +105,8 @@ class Model(Protocol):
         """Atoms (n_atoms, n_features)."""
 
     @property
-    def objective(self) -> NDArray[np.float64]:
+    def objective(self) -> Doubles:
         """Objective after each iteration; empty for a method without iterations."""
-
-    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
-        """Score rows (n_samples, n_classes): the higher, the more likely."""
 
 
 class UnlearnedModel(Record):
@@ -119,6 +122,11 @@ class RowsModel(UnlearnedModel):
     atoms: Atoms
     class_of_atom: ClassOfAtom
     n_classes: NClasses
+
+    @classmethod
+    def of(cls, lesson: Lesson, *others: Any) -> Self:
+        """Return the model of the rows to learn from, with the other fields of a subclass."""
+        return cls(lesson.X, lesson.class_of_row, lesson.n_classes, *others)
 
     @property
     def blocks(self) -> list[NDArray[np.bool_]]:
@@ -226,7 +234,7 @@ class RivalClassifier(RowParameters, ScoreClassifier):
 
     calibrate: bool = True
 
-    #: Told apart by class residuals: in few dimensions the atoms of every class span all rows.
+    #: Residuals tell classes apart. In few dimensions the atoms of every class span all rows.
     _needs_many_features: ClassVar[bool] = False
     _learned: ClassVar[tuple[str, ...]] = ("model_",)
     #: Arguments in the example of the docstring; set by every method.
@@ -274,18 +282,7 @@ class RivalClassifier(RowParameters, ScoreClassifier):
     @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from labelled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-
-        Returns
-        -------
-        self
-        """
+        """Learn from rows (n_samples, n_features) with class labels of any kind (n_samples,)."""
         lesson = self._lesson(X, y)
         with single_threaded_blas():
             self._publish(self._learn(lesson))
@@ -294,16 +291,10 @@ class RivalClassifier(RowParameters, ScoreClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> Scores:
-        """Scores of rows: the higher, the more likely the class.
+        """Score rows (n_samples, n_features): the higher, the more likely the class.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, positive scores speak for ``classes_[1]``.
+        Scores have the shape (n_samples, n_classes). With two classes it is (n_samples,), and
+        positive scores speak for ``classes_[1]``.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False).astype(self.atoms_.dtype, copy=False)
@@ -338,8 +329,8 @@ class RowsClassifier(RivalClassifier):
         return lesson if some.all() else lesson.of_rows(some)
 
 
-def fit_temperature(learn: Callable[[Lesson], Model], lesson: Lesson) -> float:
-    """Temperature of the softmax, fitted on rows that a second fit did not see; 1 if none is."""
+def fit_temperature(learn: Callable[[Lesson], Scorer], lesson: Lesson) -> float:
+    """Temperature of the softmax, fitted on rows that a second fit leaves out, or 1 without any."""
     folds = stratified_folds(make_key(lesson.seed), lesson.class_of_row, CALIBRATION_PARTS, 1)
     if not folds:
         return 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -14,10 +15,10 @@ from dbdl._parameters import AnyCount, AnyWeight, PositiveCount
 from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, NClasses, NotNegative, Objective
-from dbdl.rivals._atoms import Start
-from dbdl.rivals._base import RivalClassifier, Scores
+from dbdl.rivals._atoms import Start, start_atoms
+from dbdl.rivals._base import Lesson, RivalClassifier, Scores
 from dbdl.rivals._fista import FistaResult, Product, fista
 
 Codes = TypeVar("Codes")
@@ -54,6 +55,10 @@ class ClassAtomsClassifier(RivalClassifier):
 
     _needs_many_features = True
 
+    def _first_atoms(self, lesson: Lesson, n_shared: int = 0) -> tuple[Floats, list[slice]]:
+        """Return the first atoms, and the block of each class among them; shared ones come last."""
+        return start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng(), n_shared)
+
 
 class DecidingClassifier(ClassAtomsClassifier):
     r"""Base of those rivals that can decide by one code over all atoms or by a code per class.
@@ -85,11 +90,8 @@ class ClassLossModel(Record):
 
     def scores(self, X: Floats, n_threads: int = 1) -> Scores:
         """Minus the loss of each class."""
-
-        def loss(c: int) -> Scores:
-            return self.local_loss(X, c)
-
-        return -np.column_stack(run_blocks(loss, range(self.n_classes), n_threads))
+        losses = run_blocks(partial(self.local_loss, X), range(self.n_classes), n_threads)
+        return -np.column_stack(losses)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class DecidingModel(ClassLossModel):
 def alternate(
     step: Callable[[Floats, Codes], tuple[Floats, Codes, float]],
     atoms: Floats, codes: Codes, n_iterations: int,
-) -> tuple[Floats, Codes, NDArray[np.float64]]:  # fmt: skip
+) -> tuple[Floats, Codes, Doubles]:  # fmt: skip
     """Return atoms and codes after so many steps, and the objective, which a step gives last."""
     trace = []
     for _ in range(n_iterations):
@@ -131,8 +133,8 @@ def improve_codes(
 ) -> FistaResult:
     """Lower ``<codes, Q(codes)> - 2 <codes, linear> + penalty ||codes||_1`` from codes before.
 
-    These are the codes of a learning iteration, near enough to the minimum and never worse than
-    those it started from. The squared residual is not halved here, and FISTA halves it.
+    These are the codes of a learning iteration: close to the minimum, and never worse than those it
+    started from. FISTA halves the quadratic part, so it is given half the penalty.
     """
     return fista(product, linear, before, penalty / 2, lipschitz=curvature, tol=CODE_TOL)
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._compile import REORDERED, kernel
+from dbdl.model.trust import Doubles
 
 Array = NDArray[Any]
 #: Writes Q(codes) into its second argument.
@@ -44,7 +45,7 @@ class FistaResult:
     """Codes, and how FISTA found them."""
 
     codes: Array  # (n_samples, n_atoms)
-    objective: NDArray[np.float64]  # at the start and after each iteration
+    objective: Doubles  # at the start and after each iteration
     lipschitz: float  # curvature used last: a good start for a similar problem
     converged: bool  # whether the last step was as short as asked for
 

@@ -29,7 +29,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 from dbdl._compile import REORDERED, inlined, kernel
 from dbdl._threads import single_threaded_blas
 from dbdl.coding.omp import Rule, encode, gram_matrix
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.rivals._atoms import as_atoms
 
 Update = Literal["approximate", "exact"]
@@ -68,7 +68,7 @@ class Learned:
 
     atoms: Floats  # (n_atoms, n_features), of unit norm
     codes: csr_matrix  # (n_samples, n_atoms), as the last update of the atoms left them
-    objective: NDArray[np.float64]  # squared error after each iteration
+    objective: Doubles  # squared error after each iteration
 
 
 def learn_ksvd(X: Floats, atoms: Floats, learning: Learning, n_threads: int = 1) -> Learned:
@@ -132,7 +132,7 @@ def update_exactly(atoms: Floats, codes: csc_matrix, residual: Floats) -> None:
         residual[rows] = error - np.outer(codes.data[own], atoms[k])
 
 
-def first_right_singular_vector(rows: Floats) -> NDArray[np.float64] | None:
+def first_right_singular_vector(rows: Floats) -> Doubles | None:
     """Unit vector on which the rows have the most energy; None for rows of zeros."""
     rows = rows.astype(np.float64)
     n, m = rows.shape

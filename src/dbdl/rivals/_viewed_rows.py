@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import field, replace
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dbdl._parameters import Declared
 from dbdl.backends.base import ALL_ZERO
-from dbdl.draws import make_key
 from dbdl.estimators._rows import ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.estimators.view_transformer import ViewTransformer
-from dbdl.learn.held_out import fit_sharpness, stratified_folds
 from dbdl.model.state import Floats
 from dbdl.model.trust import RecordError, Scope
-from dbdl.rivals._base import CALIBRATION_PARTS, RivalClassifier, Scores
+from dbdl.rivals._base import Lesson, RivalClassifier, Scores, fit_temperature
 from dbdl.rivals._behind import Behind
 
+ViewOrName = Annotated[Any, *ViewTransformer._parameter_constraints["view"]]
 
-class ViewedRowsClassifier(Behind, ScoreClassifier):
+
+class Viewed(NamedTuple):
+    """A view, and a rival that was learned behind it."""
+
+    view: ViewTransformer
+    rival: Any
+
+    def scores(self, X: Floats, n_threads: int = 1) -> Scores:
+        """Scores (n_samples, n_classes) of the rival, with its own number of threads."""
+        scores: Scores = self.rival.decision_function(self.view.transform(X))
+        return np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
+
+
+class ViewedRowsClassifier(Declared, Behind, ScoreClassifier):
     """A rival that sees rows through a view, learned from the rows to learn from.
 
     Its parameters are those of the rival, under their own names, and ``view``: a search may try
@@ -56,18 +70,13 @@ class ViewedRowsClassifier(Behind, ScoreClassifier):
     True
     """
 
+    classifier: Annotated[Any, RivalClassifier] = field(kw_only=False)
+    view: ViewOrName = field(default="unit half-whitened + constant", kw_only=False)
+
     _learned: ClassVar[tuple[str, ...]] = ("classifier_",)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "classifier": [RivalClassifier],
-        "view": ViewTransformer._parameter_constraints["view"],
-    }
 
-    classifier_: Any
-    view_transformer_: Any
-
-    def __init__(self, classifier: Any, view: Any = "unit half-whitened + constant") -> None:
-        self.classifier = classifier
-        self.view = view
+    classifier_: Any = field(init=False)
+    view_transformer_: Any = field(init=False)
 
     @property
     def calibrate(self) -> bool:
@@ -104,38 +113,25 @@ class ViewedRowsClassifier(Behind, ScoreClassifier):
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the view from rows (n_samples, n_features) and their classes, then the rival."""
-        rows, class_of_row = self._rows_and_classes(X, y)
+        lesson = Lesson(*self._rows_and_classes(X, y), len(self.classes_))
         self.__dict__.pop("temperature_", None)
-        self.view_transformer_, self.classifier_ = self._learn(rows, class_of_row)
+        self.view_transformer_, self.classifier_ = self._learn(lesson)
         if self.calibrate:
-            self.temperature_ = self._fit_temperature(rows, class_of_row)
+            seeded = replace(lesson, seed=self.classifier._seed())
+            self.temperature_ = fit_temperature(self._learn, seeded)
         return self
 
-    def _learn(self, X: Floats, class_of_row: NDArray[np.int64]) -> tuple[ViewTransformer, Any]:
-        view = ViewTransformer(self.view, n_jobs=self.classifier.n_jobs).fit(X, class_of_row)
+    def _learn(self, lesson: Lesson) -> Viewed:
+        X, classes = lesson.X, lesson.class_of_row
+        view = ViewTransformer(self.view, n_jobs=self.classifier.n_jobs).fit(X, classes)
         rival = clone(self.classifier).set_params(calibrate=False)
-        return view, rival.fit(view.transform(X), class_of_row)
-
-    def _fit_temperature(self, X: Floats, class_of_row: NDArray[np.int64]) -> float:
-        """Temperature of the softmax on rows that a second view and rival did not see."""
-        key = make_key(self.classifier._seed())
-        folds = stratified_folds(key, class_of_row, CALIBRATION_PARTS, 1)
-        if not folds:
-            return 1.0
-        learn, held_out = folds[0].learn, folds[0].held_out
-        view, rival = self._learn(X[learn], class_of_row[learn])
-        scores = rival.decision_function(view.transform(X[held_out]))
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        return 1.0 / fit_sharpness(scores, class_of_row[held_out])
+        return Viewed(view, rival.fit(view.transform(X), classes))
 
     def decision_function(self, X: ArrayLike) -> Scores:
         """Scores of the rival, of shape (n_samples, n_classes), or (n_samples,) for two classes."""
         check_is_fitted(self)
-        scores: Scores = self.classifier_.decision_function(
-            self.view_transformer_.transform(self._rows(X, reset=False))
-        )
-        return scores
+        rows = self.view_transformer_.transform(self._rows(X, reset=False))
+        return self.classifier_.decision_function(rows)
 
     predict_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_proba)
     predict_log_proba = available_if(lambda self: self.calibrate)(ScoreClassifier.predict_log_proba)

@@ -11,7 +11,7 @@ from dbdl._parameters import AnyCount, AnyWeight
 from dbdl._threads import run_blocks
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlock, AtomBlocks
-from dbdl.rivals._atoms import Start, pairwise_overlap, start_atoms, update_atoms
+from dbdl.rivals._atoms import Start, pairwise_overlap, update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     DecidingClassifier,
@@ -71,10 +71,11 @@ class SharedCodes:
     ) -> list[FistaResult]:
         """Codes of all classes, improved from those before."""
         gram = atoms @ atoms.T
-        return run_blocks(
-            lambda c: self.code_class(c, atoms, gram, before[c], curvature),
-            range(len(self.rows)), self.n_threads,
-        )  # fmt: skip
+
+        def of_class(c: int) -> FistaResult:
+            return self.code_class(c, atoms, gram, before[c], curvature)
+
+        return run_blocks(of_class, range(len(self.rows)), self.n_threads)
 
     def others(self, c: int) -> NDArray[np.bool_]:
         """Mask of the atoms of classes other than c, (n_atoms,)."""
@@ -196,9 +197,7 @@ class CoparClassifier(DecidingClassifier):
 
     def _learn(self, lesson: Lesson) -> CoparModel:
         rows = lesson.by_class()
-        atoms, blocks = start_atoms(
-            lesson, self.n_atoms_per_class, self.start, lesson.rng(), self.n_shared_atoms
-        )
+        atoms, blocks = self._first_atoms(lesson, self.n_shared_atoms)
         shared = slice(blocks[-1].stop, len(atoms))
         problem = SharedCodes(
             rows, blocks, shared, self.penalty, self.incoherence, lesson.n_threads

@@ -60,8 +60,7 @@ class CRCClassifier(RowsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> CRCModel:
-        projection = collaborative_projection(lesson.X, self.penalty)
-        return CRCModel(lesson.X, lesson.class_of_row, lesson.n_classes, projection)
+        return CRCModel.of(lesson, collaborative_projection(lesson.X, self.penalty))
 
 
 def collaborative_projection(X: Floats, penalty: float) -> Floats:

@@ -11,9 +11,9 @@ from dbdl._parameters import PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.estimators._rows import unit_rows
 from dbdl.learn.labels import one_hot
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.rivals._atoms import distinct_rows
-from dbdl.rivals._base import Classes, Lesson
+from dbdl.rivals._base import Lesson
 from dbdl.rivals._ksvd import Learning, learn_ksvd
 from dbdl.rivals.ksvd import KSVDModel, LabelledKSVD
 
@@ -43,7 +43,7 @@ class JointKSVD(LabelledKSVD):
         return np.vstack(atoms), np.repeat(np.arange(lesson.n_classes), [*map(len, atoms)])
 
     def _joint_model(
-        self, lesson: Lesson, atoms: Floats, class_weight: NDArray[np.float64], learning: Learning
+        self, lesson: Lesson, atoms: Floats, class_weight: Doubles, learning: Learning
     ) -> tuple[KSVDModel, NDArray[np.intp]]:
         """K-SVD on rows with their labels appended, and the label atoms that fall out of it.
 
@@ -68,13 +68,11 @@ class JointKSVD(LabelledKSVD):
         return KSVDModel(atoms, label_atoms, learned.objective, n_nonzero, learning.rule), kept
 
 
-def split_joint_atoms(
-    joint: Floats, n_features: int, root: NDArray[np.float64]
-) -> tuple[Floats, NDArray[np.float64]]:
+def split_joint_atoms(joint: Floats, n_features: int, root: Doubles) -> tuple[Floats, Doubles]:
     """Atoms of unit norm and their label atoms, from atoms of unit norm over features and labels.
 
-    Both parts are divided by the norm of the first, so that a code over the atoms scores as the
-    code that was learned, times that norm, would have.
+    Both parts are divided by the norm of the first. Codes over the atoms of unit norm are the
+    learned codes times that norm, so the scores stay the same.
 
     ``joint`` is (n_atoms, n_features + n_classes); ``root`` (n_classes,) are the square roots of
     the weights of the labels.

@@ -11,7 +11,7 @@ from dbdl._threads import run_blocks
 from dbdl.coding.lasso import lasso
 from dbdl.model.state import Floats
 from dbdl.model.trust import AtomBlocks
-from dbdl.rivals._atoms import Start, pairwise_overlap, start_atoms, update_atoms
+from dbdl.rivals._atoms import Start, pairwise_overlap, update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     ClassAtomsClassifier,
@@ -119,7 +119,7 @@ class DLSIClassifier(ClassAtomsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> DLSIModel:
-        atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng())
+        atoms, blocks = self._first_atoms(lesson)
         problem = ClassCodes(
             lesson.by_class(), blocks, self.penalty, self.incoherence, lesson.n_threads
         )

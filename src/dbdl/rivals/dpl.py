@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyWeight, PositiveCount, PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.estimators._rows import unit_rows
 from dbdl.model.record import Record
 from dbdl.model.ridge import solve_ridge
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, ClassOfAtom, NClasses, Objective, Projection
 from dbdl.rivals._base import Lesson, RivalClassifier, Scores
 from dbdl.rivals._class_atoms import squared_class_residuals
-
-Matrix = NDArray[np.float64]
 
 #: Passes over the atoms of a class in each iteration.
 ATOM_PASSES = 2
@@ -43,13 +40,13 @@ class DPLModel(Record):
 class Pair:
     """Atoms and projection of one class."""
 
-    atoms: Matrix  # (n_atoms, n_features), of norm at most one
-    projection: Matrix  # (n_features, n_atoms)
+    atoms: Doubles  # (n_atoms, n_features), of norm at most one
+    projection: Doubles  # (n_features, n_atoms)
     objective: list[float]
 
 
 def learn_pair(
-    rows: Matrix, gram_of_others: Matrix, settings: DPLClassifier, rng: np.random.Generator
+    rows: Doubles, gram_of_others: Doubles, settings: DPLClassifier, rng: np.random.Generator
 ) -> Pair:
     """Learn the pair of one class; the classes do not depend on each other.
 
@@ -59,8 +56,8 @@ def learn_pair(
     n_atoms = min(settings.n_atoms_per_class, len(rows))
     to_projection = projection_of_codes(rows, gram_of_others, settings)
     shared = rows @ to_projection  # turns codes into the codes that their projection gives
-    atoms: Matrix = unit_rows(rng.standard_normal((n_atoms, rows.shape[1]))).astype(np.float64)
-    projected: Matrix = rows @ unit_rows(rng.standard_normal((n_atoms, rows.shape[1]))).T
+    atoms: Doubles = unit_rows(rng.standard_normal((n_atoms, rows.shape[1]))).astype(np.float64)
+    projected: Doubles = rows @ unit_rows(rng.standard_normal((n_atoms, rows.shape[1]))).T
     objective = []
     for _ in range(settings.n_iterations):
         codes = update_codes(rows, atoms, projected, tie)
@@ -73,8 +70,8 @@ def learn_pair(
     return Pair(atoms, to_projection @ codes, objective)
 
 
-def projection_of_codes(rows: Matrix, gram_of_others: Matrix, settings: DPLClassifier) -> Matrix:
-    """Matrix (n_features, n_samples) that turns codes of the rows into the best projection.
+def projection_of_codes(rows: Doubles, gram_of_others: Doubles, settings: DPLClassifier) -> Doubles:
+    """Doubles (n_features, n_samples) that turns codes of the rows into the best projection.
 
     The projection solves (tie rows' rows + discrimination others' others + penalty I) P
     = tie rows' codes. The matrix stays the same in all iterations: it is factored once.
@@ -83,12 +80,12 @@ def projection_of_codes(rows: Matrix, gram_of_others: Matrix, settings: DPLClass
     return solve_ridge(system, settings.tie * rows.T, settings.penalty)
 
 
-def update_codes(rows: Matrix, atoms: Matrix, projected: Matrix, tie: float) -> Matrix:
+def update_codes(rows: Doubles, atoms: Doubles, projected: Doubles, tie: float) -> Doubles:
     """Codes that minimise ||rows - codes atoms||^2 + tie ||projected - codes||^2."""
     return solve_ridge(atoms @ atoms.T, (rows @ atoms.T + tie * projected).T, tie).T
 
 
-def update_atoms_in_ball(atoms: Matrix, gram: Matrix, cross: Matrix) -> Matrix:
+def update_atoms_in_ball(atoms: Doubles, gram: Doubles, cross: Doubles) -> Doubles:
     """Atoms of norm at most one, one after another, each at its minimum given the others.
 
     Lowers ||rows - codes atoms||^2 with ``gram = codes' codes`` and ``cross = codes' rows``. The

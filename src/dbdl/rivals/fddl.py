@@ -10,10 +10,10 @@ import numpy as np
 
 from dbdl._parameters import AnyWeight
 from dbdl._threads import block_slices, run_blocks
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Floats
 from dbdl.model.trust import AtomBlocks, ByClass, NotNegative
-from dbdl.rivals._atoms import start_atoms, update_atoms
-from dbdl.rivals._base import Classes, Lesson, Scores
+from dbdl.rivals._atoms import update_atoms
+from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     DecidingClassifier,
     DecidingModel,
@@ -219,9 +219,8 @@ class FDDLClassifier(DecidingClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> FDDLModel:
-        rng = lesson.rng()
         lesson = lesson.of_rows(np.argsort(lesson.class_of_row, kind="stable"))
-        atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, rng)
+        atoms, blocks = self._first_atoms(lesson)
         problem = FisherCodes(
             lesson.X, lesson.class_of_row, lesson.n_classes, blocks, self.fisher, self.penalty,
             lesson.n_threads,

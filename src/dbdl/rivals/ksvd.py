@@ -27,9 +27,9 @@ from dbdl.rivals._atoms import distinct_rows
 from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier, RowParameters
 from dbdl.rivals._ksvd import LEAST_USE, SAME_ATOM, Learning, Update, code_rows, learn_ksvd
 
-#: Non-zeros of a code where none are given: those on YaleB, in the paper and in that of LC-KSVD
-#: (504 features), but at most this part of the features. In few dimensions 30 would code anything;
-#: the part was chosen on the digits of tests/rivals/test_every_method.py, test rows included.
+#: Non-zeros of a code by default: as on YaleB (504 features) in the paper and in that of LC-KSVD,
+#: but at most this share of the features. In few dimensions 30 would code anything. The share was
+#: chosen on the digits of tests/rivals/test_every_method.py, test rows included.
 N_NONZERO = 30
 MOST_OF_FEATURES = 0.25
 
@@ -143,18 +143,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, Ro
     @whole_or_not_at_all
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Learn a dictionary.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self : KSVD
-        """
+        """Learn a dictionary of rows (n_samples, n_features); y is not used."""
         rows = self._rows(X, reset=True)
         self._check_not_all_zero(rows)
         start = distinct_rows(rows, self.n_atoms, np.random.default_rng(self._seed()))
@@ -178,17 +167,10 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, Ro
         self._publish(self.atoms_)
 
     def transform(self, X: ArrayLike) -> Any:
-        """Codes of rows over the atoms.
+        """Codes (n_samples, n_atoms) of rows over the atoms, with up to ``n_nonzero_`` non-zeros.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        codes : csr_matrix of shape (n_samples, n_atoms)
-            At most ``n_nonzero_`` non-zeros in each row. An ndarray with ``sparse_output=False``,
-            and a data frame if `set_output` asked for one.
+        They are an ndarray with ``sparse_output=False``, and a data frame if `set_output` asked for
+        one.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False).astype(self.atoms_.dtype, copy=False)
@@ -197,17 +179,9 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KSVDParameters, Ro
         return as_asked(self, codes)
 
     def inverse_transform(self, X: ArrayLike | csr_matrix) -> Floats:
-        """Rows that codes stand for.
+        """Rows (n_samples, n_features) that codes of `transform` stand for.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_atoms)
-            Codes as `transform` gives them.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_features)
-            Approximations of the rows (of unit norm where ``normalize`` is set).
+        They are approximations of the rows, of unit norm where ``normalize`` is set.
         """
         check_is_fitted(self)
         return decode(check_codes(X, len(self.atoms_)), self.atoms_)

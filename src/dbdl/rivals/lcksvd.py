@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyWeight, PositiveWeight
-from dbdl.model.trust import ClassOfAtom, LabelAtoms
+from dbdl.model.trust import ClassOfAtom, Doubles, LabelAtoms
 from dbdl.rivals._base import Lesson
 from dbdl.rivals._ksvd import Learning
 from dbdl.rivals.dksvd import JointKSVD
@@ -36,7 +35,7 @@ class LCKSVDModel(KSVDModel):
     class_of_atom: ClassOfAtom  # to which each atom is assigned
 
     @property
-    def consistency_atoms(self) -> NDArray[np.float64]:
+    def consistency_atoms(self) -> Doubles:
         """Map from codes to label-consistent codes (n_atoms, n_atoms) [T, transposed]."""
         return self.joint_label_atoms[:, self.class_of_atom]
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyWeight
 from dbdl._threads import run_blocks
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import ByClass, NotNegative
-from dbdl.rivals._atoms import start_atoms, update_atoms
+from dbdl.rivals._atoms import update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     DecidingClassifier,
@@ -27,7 +26,7 @@ from dbdl.rivals._class_atoms import (
     total_square,
 )
 
-Weights = NDArray[np.float64]
+Weights = Doubles
 
 #: Projected gradient steps for the weights of a class in one iteration.
 WEIGHT_STEPS = 30
@@ -251,7 +250,7 @@ class LDLClassifier(DecidingClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> LDLModel:
-        atoms, blocks = start_atoms(lesson, self.n_atoms_per_class, self.start, lesson.rng())
+        atoms, blocks = self._first_atoms(lesson)
         rows, dtype = lesson.by_class(), lesson.X.dtype
         problem = LatentCodes(rows, self.penalty, self.scatter, self.incoherence, lesson.n_threads)
         empty = [np.zeros((len(own), len(atoms)), dtype=dtype) for own in rows]

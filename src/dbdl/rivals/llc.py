@@ -13,7 +13,7 @@ from dbdl._parameters import PositiveCount, PositiveWeight
 from dbdl._threads import run_blocks
 from dbdl.coding.llc import llc
 from dbdl.learn.labels import one_hot
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import AtLeastOne, Positive
 from dbdl.rivals._base import LabelAtomsModel, Lesson, RivalClassifier
 
@@ -33,8 +33,8 @@ class LLCModel(LabelAtomsModel):
 
 
 def k_means(
-    rows: NDArray[np.float64], n_centres: int, n_iterations: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], list[float]]:
+    rows: Doubles, n_centres: int, n_iterations: int, rng: np.random.Generator
+) -> tuple[Doubles, list[float]]:
     """Lloyd's algorithm from centres drawn far apart (k-means++).
 
     Returns the centres, and the sum of squared distances of the rows to them after each iteration;
@@ -60,9 +60,7 @@ def k_means(
     return centres, objective
 
 
-def _far_apart(
-    rows: NDArray[np.float64], n_centres: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _far_apart(rows: Doubles, n_centres: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Row numbers, each drawn by its squared distance to those before; distinct."""
     chosen = np.empty(n_centres, dtype=np.int64)
     distance = np.ones(len(rows))
@@ -80,14 +78,14 @@ def _far_apart(
 
 def learn_codebook(
     lesson: Lesson, n_atoms_per_class: int, codebook: Codebook, n_iterations: int
-) -> tuple[Floats, NDArray[np.float64]]:
+) -> tuple[Floats, Doubles]:
     """Centres of k-means, of each class or of all rows together, and the objective summed up."""
     X, parts = lesson.X, lesson.by_class()
     sizes = [min(len(part), n_atoms_per_class) for part in parts]
     if codebook == "all":
         parts, sizes = [X], [sum(sizes)]
 
-    def learn(part: int) -> tuple[NDArray[np.float64], list[float]]:
+    def learn(part: int) -> tuple[Doubles, list[float]]:
         rows = parts[part].astype(np.float64)
         return k_means(rows, sizes[part], n_iterations, lesson.rng(part))
 

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyCount, AnyWeight
 from dbdl.coding.lasso import lasso
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import AtomBlock, AtomBlocks, Atoms, ByClass, NClasses, NotNegative, Objective
-from dbdl.rivals._atoms import start_atoms, update_atoms
+from dbdl.rivals._atoms import update_atoms
 from dbdl.rivals._base import Lesson, Scores
 from dbdl.rivals._class_atoms import (
     ClassAtomsClassifier,
@@ -26,8 +25,6 @@ from dbdl.rivals._class_atoms import (
 )
 from dbdl.rivals._fista import FistaResult
 from dbdl.rivals.fddl import FisherCodes
-
-Matrix = NDArray[np.float64]
 
 #: The updates of shared atoms end when their copies agree, and rest, to this part of their size.
 SPLIT_TOL = 1e-7
@@ -137,7 +134,7 @@ class LowRankCodes:
         over_shared = 2 * self.fisher_codes.X @ atoms[self.shared].T
         return np.hstack([self.fisher_codes.linear(atoms[self.own]), over_shared])
 
-    def shared_sums(self, codes: Floats, atoms: Floats) -> tuple[Matrix, Matrix]:
+    def shared_sums(self, codes: Floats, atoms: Floats) -> tuple[Doubles, Doubles]:
         """Gram matrix and cross products that the shared atoms see: they take part twice."""
         problem, own = self.fisher_codes, self.own
         left = 2 * problem.X - codes[:, own] @ atoms[own]
@@ -158,7 +155,7 @@ class LowRankCodes:
 # --------------------------------------------------------------------------------- shared atoms
 
 
-def low_rank_atoms(atoms: Floats, gram: Matrix, cross: Matrix, penalty: float) -> Floats:
+def low_rank_atoms(atoms: Floats, gram: Doubles, cross: Doubles, penalty: float) -> Floats:
     """Atoms (n_atoms, n_features) of norm at most one, with a penalty on their rank.
 
     Minimises ``1/2 tr(gram @ atoms @ atoms.T) - tr(cross @ atoms.T) + penalty ||atoms||_*`` over
@@ -183,20 +180,20 @@ def low_rank_atoms(atoms: Floats, gram: Matrix, cross: Matrix, penalty: float) -
             break
     found = into_balls(low)  # shorter rows have no higher rank
 
-    def value(atoms: Matrix) -> float:
+    def value(atoms: Doubles) -> float:
         squares = 0.5 * np.vdot(gram @ atoms, atoms) - np.vdot(cross, atoms)
         return float(squares) + penalty * nuclear_norm(atoms)
 
     return found.astype(atoms.dtype) if value(found) < value(before) else atoms
 
 
-def shrink_spectrum(rows: Matrix, threshold: float) -> Matrix:
+def shrink_spectrum(rows: Doubles, threshold: float) -> Doubles:
     """Lower each singular value by the threshold, to zero at least."""
     left, strength, right = np.linalg.svd(rows, full_matrices=False)
     return left * np.maximum(strength - threshold, 0) @ right
 
 
-def into_balls(rows: Matrix) -> Matrix:
+def into_balls(rows: Doubles) -> Doubles:
     """Rows, scaled to norm one where they are longer."""
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
 
@@ -277,12 +274,9 @@ class LRSDLClassifier(ClassAtomsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> LRSDLModel:
-        rng = lesson.rng()
         lesson = lesson.of_rows(np.argsort(lesson.class_of_row, kind="stable"))
         X, n_classes = lesson.X, lesson.n_classes
-        atoms, blocks = start_atoms(
-            lesson, self.n_atoms_per_class, self.start, rng, self.n_shared_atoms
-        )
+        atoms, blocks = self._first_atoms(lesson, self.n_shared_atoms)
         n_own = blocks[-1].stop
         fisher_codes = FisherCodes(
             X, lesson.class_of_row, n_classes, blocks, self.fisher, self.penalty, lesson.n_threads

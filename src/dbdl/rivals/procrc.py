@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import AnyWeight, PositiveWeight
 from dbdl.model.ridge import solve_ridge
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import Projection
-from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores
+from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._class_atoms import squared_class_residuals
 
 
@@ -28,8 +27,8 @@ class ProCRCModel(RowsModel):
 
 
 def quadratic_of_codes(
-    gram: NDArray[np.float64], class_of_row: Classes, n_classes: int, agreement: float
-) -> NDArray[np.float64]:
+    gram: Doubles, class_of_row: Classes, n_classes: int, agreement: float
+) -> Doubles:
     """Matrix of the squares in a code but for the penalty, (n_samples, n_samples).
 
     A class leaves that part of the reconstruction which comes from all other classes. So a pair
@@ -79,12 +78,8 @@ class ProCRCClassifier(RowsClassifier):
     _example = "random_state=0"
 
     def _learn(self, lesson: Lesson) -> ProCRCModel:
-        rows, classes, n_classes = (
-            lesson.X.astype(np.float64),
-            lesson.class_of_row,
-            lesson.n_classes,
-        )
-        quadratic = quadratic_of_codes(rows @ rows.T, classes, n_classes, self.agreement)
+        rows, classes = lesson.X.astype(np.float64), lesson.class_of_row
+        quadratic = quadratic_of_codes(rows @ rows.T, classes, lesson.n_classes, self.agreement)
         # codes of the unit vectors: all queries share them
         projection = solve_ridge(quadratic, rows, self.penalty).T.astype(lesson.X.dtype)
-        return ProCRCModel(lesson.X, classes, n_classes, projection)
+        return ProCRCModel.of(lesson, projection)

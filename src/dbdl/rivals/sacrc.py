@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._parameters import PositiveCount, PositiveWeight
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import AtLeastOne, Projection
 from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores
 from dbdl.rivals._ksvd import code_rows
@@ -22,7 +21,7 @@ class SACRCModel(RowsModel):
     projection: Projection  # (n_features, n_atoms)
     n_nonzero: AtLeastOne
 
-    def code(self, X: Floats, n_threads: int = 1) -> NDArray[np.float64]:
+    def code(self, X: Floats, n_threads: int = 1) -> Doubles:
         """Dense plus sparse codes (n_samples, n_atoms), of unit norm; zero for rows of zeros."""
         codes = (X @ self.projection).astype(np.float64)
         sparse = code_rows(X, self.atoms, self.n_nonzero, n_threads=n_threads, gram=self.gram)
@@ -75,7 +74,4 @@ class SACRCClassifier(RowsClassifier):
 
     def _learn(self, lesson: Lesson) -> SACRCModel:
         projection = collaborative_projection(lesson.X, self.penalty)
-        model = SACRCModel(
-            lesson.X, lesson.class_of_row, lesson.n_classes, projection, self.n_nonzero
-        )
-        return model.with_gram(lesson.n_threads)
+        return SACRCModel.of(lesson, projection, self.n_nonzero).with_gram(lesson.n_threads)

@@ -149,8 +149,5 @@ class SRCClassifier(RowsClassifier):
     _example = "tolerance=0.2, calibrate=False"
 
     def _learn(self, lesson: Lesson) -> SRCModel:
-        model = SRCModel(
-            lesson.X, lesson.class_of_row, lesson.n_classes, self.coder, self.tolerance,
-            self.n_nonzero,
-        )  # fmt: skip
+        model = SRCModel.of(lesson, self.coder, self.tolerance, self.n_nonzero)
         return model.with_gram(lesson.n_threads)

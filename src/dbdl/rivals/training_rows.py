@@ -1,4 +1,4 @@
-"""Training rows as atoms, coded by matching pursuit: the bar for any learned dictionary."""
+"""Training rows as atoms, coded by matching pursuit: any learned dictionary has to do better."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dbdl.coding.omp import Rule
 from dbdl.draws import make_key
 from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder, stratified_folds
 from dbdl.learn.labels import one_hot
-from dbdl.model.state import Floats
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import Atoms, reals, whole
-from dbdl.rivals._base import Classes, Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
+from dbdl.rivals._base import Lesson, RowsClassifier, RowsModel, Scores, UnlearnedModel
 
 Rows = NDArray[np.int64]
 
@@ -94,8 +94,7 @@ class TrainingRowsClassifier(RowsClassifier):
     _example = "n_nonzero=5, calibrate=False"
 
     def _learn(self, lesson: Lesson) -> TrainingRowsModel:
-        coder = FAMILIES[self.rule](self.n_nonzero)
-        return TrainingRowsModel(lesson.X, lesson.class_of_row, lesson.n_classes, coder)
+        return TrainingRowsModel.of(lesson, FAMILIES[self.rule](self.n_nonzero))
 
 
 # ---------------------------------------------------------------------------------- random rows
@@ -136,7 +135,7 @@ class RandomRowsModel(UnlearnedModel):
 
     atoms: Atoms  # rows that any member uses
     members: tuple[Annotated[Rows, whole("n_own", below="n_atoms", some=True)], ...]
-    label_atoms: tuple[Annotated[NDArray[np.float64], reals("n_own", "n_classes")], ...]
+    label_atoms: tuple[Annotated[Doubles, reals("n_own", "n_classes")], ...]
     coder: Coder
     held_out: HeldOutChoice | None
 
@@ -261,7 +260,7 @@ class RandomRowsClassifier(RowsClassifier):
         coder = coders[0] if len(coders) == 1 else held_out.coder if held_out else FALLBACK
         sets = [draw.rows(lesson.rng(m), class_of_row, n_classes) for m in range(self.n_members)]
 
-        def fit(rows: Rows) -> NDArray[np.float64]:
+        def fit(rows: Rows) -> Doubles:
             codes = coder.encode(X, PreparedAtoms(np.ascontiguousarray(X[rows])), NumbaBackend())
             return lesson.label_atoms(codes, self.penalty)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrays import Array
 from dbdl.model.state import Floats
 from dbdl.rows.readers import DaskRows, Reader, SomeRows, reader_of
 
@@ -43,7 +44,7 @@ class Preparation:
     dtype: np.dtype[Any]  # float32 or float64
     view: RowMap | None = None  # applied to the rows at the end
 
-    def __call__(self, raw: NDArray[Any], number: int | NDArray[np.int64] = 0) -> Floats:
+    def __call__(self, raw: Array, number: int | NDArray[np.int64] = 0) -> Floats:
         """Return rows (n_rows, n_features) ready to use.
 
         ``number`` is that of the first row, or of each row; messages name it.
@@ -138,13 +139,9 @@ class LazyRows:
         from dask.base import compute
         from dask.delayed import delayed
 
-        tasks = [
-            delayed(_apply)(
-                function, self.prepare, self.collection[rows], self.reader.number_of(rows), value
-            )
-            for rows, value in pairs
-        ]
-        return list(compute(*tasks))
+        apply, raw, number_of = delayed(_apply), self.collection, self.reader.number_of
+        parts = ((raw[rows], number_of(rows), value) for rows, value in pairs)
+        return list(compute(*(apply(function, self.prepare, *part) for part in parts)))
 
 
 def _apply(

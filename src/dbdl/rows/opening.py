@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dbdl._arrays import Array
 from dbdl._arrow import index_names, labels_of, look_at_column, number_dtype
 from dbdl._columns import (
     Cells,
@@ -179,7 +179,7 @@ def _check_numbers(array: Any, place: str | Path) -> None:
         )
 
 
-def _labels(group: Any, name: str) -> NDArray[Any] | None:
+def _labels(group: Any, name: str) -> Array | None:
     """Return the labels in an HDF5 or zarr group, words as texts; None where there are none."""
     if name not in group:
         return None

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdl._arrays import Array
 from dbdl._arrow import number_dtype, numbers_of
 from dbdl._files import reading
 from dbdl.model.record import Record
@@ -38,11 +39,11 @@ class Reader(Record):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
+    def read(self, start: int, stop: int) -> Array:
         """Return the rows from start to stop (excluded)."""
         return self._rows(slice(start, stop))
 
-    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+    def take(self, numbers: NDArray[np.int64]) -> Array:
         """Return rows by their numbers, in any order."""
         if (numbers[1:] > numbers[:-1]).all():
             return self._rows(numbers)
@@ -53,7 +54,7 @@ class Reader(Record):
         """Return the number of the first row of a slice, or of each row, for messages."""
         return int(rows.start) if isinstance(rows, slice) else rows
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         """Return rows by a slice, or by numbers that ascend."""
         raise NotImplementedError
 
@@ -79,7 +80,7 @@ class NpyRows(Reader):
         order: Any = "F" if self.fortran else "C"
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         with reading(self.path, self.kind):
             if self.fortran or not isinstance(rows, slice):
                 return np.array(self._map[rows])
@@ -105,7 +106,7 @@ class Hdf5Rows(Reader):
         path = str(Path(dataset.file.filename).absolute())
         return cls(tuple(dataset.shape), dataset.dtype, path, dataset.name)
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         import h5py
 
         # closed again between reads, so that others may write to it
@@ -126,7 +127,7 @@ class ZarrRows(Reader):
         """Return a reader of a zarr array."""
         return cls(tuple(array.shape), np.dtype(array.dtype), array)
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         with reading(str(self.array.store), self.kind):
             return np.asarray(self.array.oindex[rows])
 
@@ -161,7 +162,7 @@ class ParquetRows(Reader):
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         parts = [np.empty((0, len(self.columns)), dtype=self.dtype)]
         with reading(self.path, self.kind):
@@ -199,7 +200,7 @@ class DaskRows(Reader):
         """Return the numbers of rows among all rows."""
         return super().number_of(rows) if self.numbers is None else self.numbers[rows]
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         return np.asarray(self.array[rows].compute())
 
 
@@ -230,7 +231,7 @@ class SomeRows(Reader):
         """Return the numbers of rows among all rows."""
         return self.numbers[rows]
 
-    def _rows(self, rows: Rows) -> NDArray[Any]:
+    def _rows(self, rows: Rows) -> Array:
         numbers = self.numbers[rows]
         first, last = (int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else (0, 0)
         if last - first > MOST_PASSED_OVER * len(numbers):

@@ -83,8 +83,7 @@ def split(values: Values) -> Values:
 def rank_normalised(values: Values) -> Values:
     """Normal scores of the ranks of all values, which need not have a variance."""
     rank = rankdata(values, method="average").reshape(values.shape)
-    scores: Values = ndtri((rank - 0.375) / (values.size + 0.25))
-    return scores
+    return ndtri((rank - 0.375) / (values.size + 0.25))
 
 
 def _says_nothing(halves: Values) -> bool:
@@ -130,8 +129,7 @@ def autocovariance(values: Values) -> Values:
     n_draws = values.shape[1]
     centred = values - values.mean(axis=1, keepdims=True)
     spectrum = np.abs(np.fft.rfft(centred, 2 * n_draws, axis=1)) ** 2
-    found: Values = np.fft.irfft(spectrum, 2 * n_draws, axis=1)[:, :n_draws] / n_draws
-    return found
+    return np.fft.irfft(spectrum, 2 * n_draws, axis=1)[:, :n_draws] / n_draws
 
 
 # -------------------------------------------------------------------------------------- the table
@@ -208,25 +206,22 @@ class Diagnostics:
         table: list[tuple[str, ...]] = [titles]
         for before, one in zip((None, *self.lines), self.lines, strict=False):
             view = "" if before is not None and before.view == one.view else one.view
-            table.append((view, *_texts(one)[1:]))
+            table.append((view, *_texts(one)))
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(
-                word.ljust(width) if j < 2 else word.rjust(width)
-                for j, (word, width) in enumerate(zip(words, widths, strict=True))
-            ).rstrip()
-            for words in table
-        ]
+        sides = "<<" + ">" * (len(titles) - 2)  # words to the left, numbers to the right
+        form = "  ".join(f"{{:{side}{n}}}" for side, n in zip(sides, widths, strict=True))
+        lines = [form.format(*words).rstrip() for words in table]
         return "\n".join([*lines, "", *_explained(self.lines)])
 
 
 def _texts(one: Diagnostic) -> tuple[str, ...]:
+    """Words of a line of the table, without the view."""
     numbers = (
         (one.mean, ".4g"), (one.standard_error, ".2g"),
         (one.r_hat, ".2f"), (one.bulk, ".0f"), (one.tail, ".0f"),
     )  # fmt: skip
     return (
-        one.view, one.quantity, str(one.n_chains), str(one.n_sweeps),
+        one.quantity, str(one.n_chains), str(one.n_sweeps),
         *("–" if np.isnan(number) else format(number, form) for number, form in numbers),
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ from dbdl.model.codes import Scan
 from dbdl.model.joint import log_joint
 from dbdl.model.priors import Priors
 from dbdl.model.prune import atoms_to_keep
-from dbdl.model.state import Floats, Parameters, State
+from dbdl.model.state import Doubles, Floats, Parameters, State
 from dbdl.model.statistics import UsageSums
 
 #: A Gamma distribution with a smaller shape is vague: its draws are 0 to machine precision.
@@ -115,13 +115,9 @@ def step(
     now = replace(now, strength_precision=precisions.of_strengths(now))
     if options.sample_noise:
         now = replace(now, noise_precision=precisions.of_noise(now))
+    per_class, terms = options.noise_per_class, backend.log_large_terms
     density = log_joint(
-        now,
-        usage,
-        data.n_rows,
-        priors,
-        noise_per_class=options.noise_per_class,
-        log_large_terms=backend.log_large_terms,
+        now, usage, data.n_rows, priors, noise_per_class=per_class, log_large_terms=terms
     )
     return State(now, codes, number), Info(usage, density)
 
@@ -160,7 +156,7 @@ class _Precisions:
     priors: Priors
     options: Options
 
-    def of_strengths(self, now: Parameters) -> NDArray[np.float64]:
+    def of_strengths(self, now: Parameters) -> Doubles:
         """Draw each class's strength precision (eq. 12)."""
         data, priors, before = self.data, self.priors, now.strength_precision
         n_strengths = priors.n_strengths(self.sums)
@@ -169,9 +165,8 @@ class _Precisions:
             # Only those of this batch: those of earlier rows are integrated out.
             n_unused = data.n_rows * now.n_atoms - self.sums.n_strengths
             # The squares of n draws from N(0, 1 / precision) sum to a Gamma(n / 2) variate.
-            unused = self._gammas(
-                Site.INACTIVE_STRENGTHS, n_unused > 0, 0.5 * n_unused, 0.5 * before
-            )
+            site, some = Site.INACTIVE_STRENGTHS, n_unused > 0
+            unused = self._gammas(site, some, 0.5 * n_unused, 0.5 * before)
             n_strengths, square = n_strengths + n_unused, square + unused
         posterior = conditionals.strength_precision_posterior(n_strengths, square, priors)
         # A class without used atoms, or with nearly forgotten rows, does not inform its strengths.
@@ -180,7 +175,7 @@ class _Precisions:
         drawn = self._gammas(Site.STRENGTH_PRECISION, informed, *posterior)
         return np.where(drawn < SMALLEST_PRECISION, before, drawn)
 
-    def of_noise(self, now: Parameters) -> NDArray[np.float64]:
+    def of_noise(self, now: Parameters) -> Doubles:
         """Draw the noise precision (eq. 13), shared by all classes or one per class."""
         data, priors = self.data, self.priors
         n_values = (priors.n_rows(data.n_rows) * now.atoms.shape[1]).astype(np.float64)
@@ -196,9 +191,7 @@ class _Precisions:
         drawn = np.where(vague, now.noise_precision[: len(drawn)], drawn)
         return np.broadcast_to(drawn, data.n_classes).copy()
 
-    def _gammas(
-        self, site: Site, some: NDArray[np.bool_], shape: Floats, rate: Floats
-    ) -> NDArray[np.float64]:
+    def _gammas(self, site: Site, some: NDArray[np.bool_], shape: Floats, rate: Floats) -> Doubles:
         """Draw Gamma variates for some of the classes; 0 for the others."""
         drawn, places = np.zeros(len(some)), self.data.first_row[some]
         drawn[some] = gammas(self.key, site, places, self.number, shape[some]) / rate[some]

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from dbdl.backends.base import Backend
 from dbdl.model.record import Record
-from dbdl.model.state import Parameters, State
+from dbdl.model.state import Doubles, Parameters, State
 from dbdl.model.trust import Array, reals, whole
 
 Single = NDArray[np.float32]
@@ -44,10 +44,10 @@ class KeptDraws(Record):
     """
 
     sweep: Annotated[NDArray[np.int64], whole("n_draws", ascending=True)]
-    strength_precision: Annotated[NDArray[np.float64], reals("n_draws", "n_classes", least=0)]
-    noise_precision: Annotated[NDArray[np.float64], reals("n_draws", "n_classes", least=0)]
+    strength_precision: Annotated[Doubles, reals("n_draws", "n_classes", least=0)]
+    noise_precision: Annotated[Doubles, reals("n_draws", "n_classes", least=0)]
     births: Annotated[NDArray[np.int64], whole("n_atoms", ascending=True)]
-    scale: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
+    scale: Annotated[Doubles, reals("n_atoms", least=0)]
     selection_probability: Annotated[Single, _singles("n_draws", "n_classes", "n_atoms", least=0)]
     atoms: Annotated[Single, _singles("n_draws", "n_atoms", "n_features")] | None
 
@@ -99,7 +99,7 @@ class KeptDraws(Record):
             atoms=None if self.atoms is None else self.atoms[:, kept],
         )
 
-    def published(self, scale: NDArray[np.float64], n_features: int) -> KeptDraws:
+    def published(self, scale: Doubles, n_features: int) -> KeptDraws:
         """Draws of the first features of the atoms, with the norms of the published ones."""
         atoms = None if self.atoms is None else self.atoms[:, :, :n_features]
         return replace(self, scale=scale, atoms=atoms)

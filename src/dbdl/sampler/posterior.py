@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.model.conditionals import selection_posterior
 from dbdl.model.priors import Priors
 from dbdl.model.record import Record
-from dbdl.model.state import State
+from dbdl.model.state import Doubles, State
 from dbdl.model.trust import Atoms, reals
 from dbdl.sampler.gibbs import with_seen
 
@@ -33,8 +30,8 @@ class Dictionary(Record):
     """
 
     atoms: Atoms
-    selection_probability: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms", least=0)]
-    scale: Annotated[NDArray[np.float64], reals("n_atoms", least=0)]
+    selection_probability: Annotated[Doubles, reals("n_classes", "n_atoms", least=0)]
+    scale: Annotated[Doubles, reals("n_atoms", least=0)]
 
 
 def publish(

@@ -14,13 +14,13 @@ from dbdl.draws import Key
 from dbdl.missing.gaps import COMPLETE, Complete
 from dbdl.model.priors import Priors
 from dbdl.model.record import Record
-from dbdl.model.state import Codes, Parameters, State
+from dbdl.model.state import Codes, Doubles, Parameters, State
 from dbdl.model.trust import Count, reals, whole
 from dbdl.sampler.gibbs import Info, Options, drop, step
 from dbdl.sampler.kept_draws import DrawKeeper, KeptDraws
 
 #: One value per sweep; nothing is computed from them, so they need not be finite.
-Sweeps = Annotated[NDArray[np.float64], reals("n_sweeps", finite=False)]
+Sweeps = Annotated[Doubles, reals("n_sweeps", finite=False)]
 
 
 class SweepRecord(NamedTuple):

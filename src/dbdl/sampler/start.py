@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dbdl.backends.base import Data
 from dbdl.draws import Key, Site, uniforms
+from dbdl.model.trust import Doubles
 
 Rows = NDArray[np.int64]
 
@@ -50,5 +51,5 @@ def rows_without_replacement(key: Key, data: Data, n_atoms: int, sweep: int = 0)
     return np.sort(np.concatenate(chosen))
 
 
-def _uniforms(key: Key, place: int, n: int, sweep: int) -> NDArray[np.float64]:
+def _uniforms(key: Key, place: int, n: int, sweep: int) -> Doubles:
     return uniforms(key, Site.START_ATOM, place, np.arange(n), sweep)

@@ -85,8 +85,7 @@ def training_mean(view: AnyView) -> Doubles | None:
         return training_mean(view.kernel.inner)
     if isinstance(view, FittedOwnView) or not view.recipe.centred:
         return None
-    mean: Doubles = np.ldexp(view.mean * view.length, view.exponent)
-    return mean
+    return np.ldexp(view.mean * view.length, view.exponent)
 
 
 def _in_units_of_training(view: AnyView, rows: Doubles) -> Doubles:
@@ -96,8 +95,7 @@ def _in_units_of_training(view: AnyView, rows: Doubles) -> Doubles:
     if isinstance(view, FittedOwnView):
         return rows
     too_large = max(int(exponents(rows).max()) - view.exponent - LARGEST, 0)
-    scaled: Doubles = times_powers(rows, np.full(2, -view.exponent - too_large))
-    return scaled
+    return times_powers(rows, np.full(2, -view.exponent - too_large))
 
 
 # ------------------------------------------------------------------------------ steps of views
@@ -205,8 +203,7 @@ class _Kernel:
         cosines = rows @ self.landmarks.T
         slopes = kernel_of_cosines(cosines, self.distance) / self.distance
         slopes *= cosines <= 1 + np.finfo(np.float64).eps  # beyond it the kernel is level
-        back: Doubles = (gradients * slopes) @ self.landmarks
-        return back
+        return (gradients * slopes) @ self.landmarks
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,7 @@ def evenly_spread(n_rows: int, most: int) -> NDArray[np.int64]:
 def add_up(parts: list[Doubles]) -> Doubles:
     """Sum along one binary tree."""
     part: Any = parts.__getitem__
-    total: Doubles = tree_sum(part, len(parts))
-    return total
+    return tree_sum(part, len(parts))
 
 
 class Conversion(NamedTuple):
@@ -164,15 +163,13 @@ def _class_sums(convert: Conversion, n_classes: int, X: Floats, labels: Labels) 
 
 
 def _squares(convert: Conversion, centres: Doubles, X: Floats, labels: Labels) -> Doubles:
-    squares: Doubles = labels.times((convert(X) - centres[labels.class_of_row]) ** 2).sum(axis=0)
-    return squares
+    return labels.times((convert(X) - centres[labels.class_of_row]) ** 2).sum(axis=0)
 
 
 def _residuals(
     convert: Conversion, centres: Doubles, scale: Doubles, X: Floats, labels: Labels
 ) -> Doubles:
-    residuals: Doubles = (convert(X) - centres[labels.class_of_row]) * scale
-    return residuals
+    return (convert(X) - centres[labels.class_of_row]) * scale
 
 
 def _products(

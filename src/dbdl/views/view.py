@@ -161,8 +161,7 @@ def _mean_of_all(rows: LabelledRows, centres: Doubles) -> Doubles:
     classes, first = np.unique(rows.class_of_row, return_index=True)
     order = classes[np.argsort(first)]
     n_rows = np.bincount(rows.class_of_row, rows.sample_weight)
-    mean: Doubles = (n_rows[order] / rows.n_rows) @ centres[order]
-    return mean
+    return (n_rows[order] / rows.n_rows) @ centres[order]
 
 
 def _inverse_root(variance: Doubles, centres: Doubles, dtype: Any) -> Doubles:

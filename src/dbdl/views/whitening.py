@@ -46,8 +46,7 @@ class Spectrum(NamedTuple):
         gain = np.maximum(values, rest) ** exponent - rest**exponent
         matrix = block_product(np.ascontiguousarray(self.vectors.T) * gain, self.vectors)
         matrix[np.diag_indices(n_features)] += rest**exponent
-        symmetric: Doubles = (matrix + matrix.T) / 2
-        return symmetric
+        return (matrix + matrix.T) / 2
 
     def shrinkage(self) -> float:
         """Weight of the identity in the shrunken covariance, between 0 and 1."""
