@@ -266,7 +266,8 @@ _ALL = (
     _plain("logistic", LogisticRegression, {"C": (1.0, 10.0, 100.0, 1000.0, 10000.0)},
            max_iter=300,
            about="logistic regression"),
-    _plain("1-NN", KNeighborsClassifier, {}, n_neighbors=1,
+    # brute: a tree of neighbours cannot be saved, see `dbdl.persistence`
+    _plain("1-NN", KNeighborsClassifier, {}, n_neighbors=1, algorithm="brute",
            about="the class of the nearest training row"),
     _plain("shrunken LDA", LinearDiscriminantAnalysis,
            {"shrinkage": ("auto", 0.01, 0.1, 0.5)}, solver="lsqr", shrinkage="auto",
