@@ -158,6 +158,12 @@ class Dataset:
         }
         return replace(self, **some)
 
+    def with_labels(self) -> Dataset:
+        """Return the rows that have a label."""
+        if self.y is None:
+            return self.rows(np.zeros(self.n_samples, dtype=bool))
+        return replace(self.rows(self.is_labelled), y=known_labels(self.y))
+
     def frame(self) -> Any:
         """Return the features as a pandas DataFrame, with their names.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from dbdl.datasets.cells import (
     read_column_as,
     usual_decimal,
 )
-from dbdl.datasets.dataset import DataError, Dataset, Options, known_labels, make_dataset
+from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.datasets.texts import (
     Line,
     content_of,
@@ -178,7 +178,7 @@ def _labelled(found: Dataset, table: _AnyTable) -> Dataset:
         f"{table.path}: no label in {len(missing)} of {len(known)} rows, which are left out "
         f"({places})"
     )
-    return replace(found.rows(known), y=known_labels(found.y))
+    return found.with_labels()
 
 
 def _choose(table: _AnyTable, options: Options) -> _Choice:
