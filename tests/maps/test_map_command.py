@@ -1,9 +1,11 @@
 """The command line on cubes: from a scene and labels to a map, and mistakes in words."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+from command import inside
 from envi_files import write_cube
 from typer.testing import CliRunner
 
@@ -84,6 +86,27 @@ def test_a_map_a_picture_and_their_summary_are_written(folder, scene):
     right = numbers == order[scene.truth - 1]
     assert summary["share_as_labelled"] == pytest.approx(right[marks == 0].mean())
     assert summary["share_as_labelled"] > 0.8
+
+
+def test_shares_are_in_per_cent_for_a_person_at_a_terminal(folder):
+    paths = (folder / "scene.hdr", "--truth", folder / "truth.hdr")
+    fit = run("fit", *paths, "-o", folder / "again.skops", "--blocks", 6, *QUICK)
+    assert re.search(r"accuracy on blocks set aside +│ \d+\.\d\d %", fit.stdout), fit.output
+    found = run("map", folder / "model.skops", *paths, "-o", folder / "map.hdr")
+    for name in ("mean confidence", "share as labelled"):
+        assert re.search(rf"{name} +│ \d+\.\d\d %", found.stdout), found.output
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--max-error", 0.001), "Every row is refused: at most 0.001 of the answers wrong cannot"),
+        (("--refuse-below", 0.9999999999), "every pixel is refused: no class is as probable as"),
+    ],
+)
+def test_a_map_that_refuses_every_pixel_says_why(folder, option, message):
+    found = inside("map", "model.skops", "scene.hdr", "-o", "map.hdr", *option, cwd=folder)
+    assert found.returncode == 0 and message in found.stderr
 
 
 def test_a_geotiff_and_a_window_for_a_person_at_a_terminal(folder):

@@ -88,13 +88,18 @@ class Answers:
     def in_words(self) -> str:
         """Say how many rows there are, and how many answers are right, in per cent."""
         found, said = self.figures(), ""
+        n_rows, n_refused = found["rows"], found.get("refused", 0)
+        rows = f"{n_rows} row{'s' * (n_rows != 1)}"
         if self.refused is not None:
-            said = f"{found['refused']} of {found['rows']} rows refused; "
+            said = f"{n_refused} of {rows} refused; "
+        if n_refused == n_rows:
+            return f"{n_refused} of {rows} refused"
         if "accuracy" not in found:
-            return f"{said}{found['rows']} row{'s' * (found['rows'] != 1)} classified"
+            return f"{said}{n_rows - n_refused} classified" if said else f"{rows} classified"
         counted = self._counted
-        which = " that have a label" if not self.rows.is_labelled.all() else ""
-        which += " that were not refused" if self.refused is not None else ""
+        kinds = [] if self.rows.is_labelled.all() else ["have a label"]
+        kinds += [] if self.refused is None else ["were not refused"]
+        which = f" that {' and '.join(kinds)}" if kinds else ""
         means = ""
         if class_ratio(self._true[counted]) >= UNBALANCED:
             balanced, f1 = 100 * found["balanced_accuracy"], 100 * found["macro_f1"]

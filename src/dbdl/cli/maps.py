@@ -12,7 +12,7 @@ from dbdl.cli import outputs, progress, terminal
 from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.options import AsJson, Truth
 from dbdl.cli.outputs import MAP_NUMBERS, MAPS, PICTURES
-from dbdl.cli.terminal import say
+from dbdl.cli.terminal import note, say
 from dbdl.maps import ClassMap, classify_cube, draw_map, map_files, read_cube, read_truth, write_map
 from dbdl.maps import Truth as Labels
 from dbdl.maps.classify import check_bands, check_wavelengths
@@ -83,6 +83,12 @@ def map_scene(
         written.append(draw_map(found, picture, cube=cube, truth=labels))
     for file in filter(None, written):
         say(f"wrote {file}")
+    if refuse_below is not None and found.n_pixels and found.refused.sum() == found.n_pixels:
+        largest = np.nanmax(found.confidence)
+        note(
+            f"every pixel is refused: no class is as probable as {refuse_below}, the most "
+            f"probable one has {largest:.4g}; give --refuse-below a smaller number"
+        )
     _print(found, labels, as_json)
 
 
