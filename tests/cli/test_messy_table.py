@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 import warnings
 
 import numpy as np
@@ -218,6 +220,57 @@ def test_the_version_is_printed(tmp_path):
     assert result.returncode == 0 and result.stdout.startswith("dbdl ")
 
 
+# ------------------------------------------------------------------ names of columns with commas
+
+
+@pytest.fixture(scope="module")
+def scales(tmp_path_factory):
+    """A table with a name that has a comma, a date, and the two parts of a name by themselves."""
+    path = tmp_path_factory.mktemp("scales")
+    rng = np.random.default_rng(0)
+    rows = (
+        [f"{60 + 9 * (i % 2) + rng.normal():.1f}", f"{rng.normal():.2f}", "2024-01-02",
+         f"{rng.normal():.2f}", f"{rng.normal():.2f}", "ab"[i % 2]]
+        for i in range(30)
+    )  # fmt: skip
+    write(
+        path / "scales.csv", rows, ['"weight, kg"', "height", '"visit, first"', "a", '"a,b"', "y"]
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "features"),
+    [
+        (("--columns", "weight, kg"), ["weight, kg"]),
+        (("--columns", "weight, kg,height"), ["weight, kg", "height"]),
+        (("--columns", 'height,"weight, kg"'), ["height", "weight, kg"]),
+        (("--columns", "height", "--columns", "weight, kg"), ["height", "weight, kg"]),
+        (("--drop", "visit, first,weight, kg"), ["height", "a", "a,b"]),
+        (("--drop", "visit, first", "--drop", "a,b"), ["weight, kg", "height", "a"]),
+        (("--drop", "a,visit, first"), ["weight, kg", "height", "a,b"]),
+    ],
+)
+def test_names_of_columns_may_have_commas(scales, options, features):
+    succeed("fit", "scales.csv", *options, "-o", "m.skops", "--method", "ridge", cwd=scales)
+    assert list(read_columns(scales / "m.skops").features) == features
+
+
+def test_the_advice_to_drop_a_column_can_be_pasted(scales):
+    result = inside("fit", "scales.csv", "-o", "m.skops", cwd=scales)
+    advice = re.search(r"leave it out: (.*) \(in Python", result.stderr)[1]
+    fit = ("fit", "scales.csv", *shlex.split(advice), "-o", "m.skops", "--method", "ridge")
+    _, said = succeed(*fit, cwd=scales)
+    assert (
+        "4 numbers ('weight, kg', height, a, 'a,b'), 1 dropped: 'visit, first' (as asked)" in said
+    )
+
+
+def test_names_that_are_not_there_are_told_apart(scales):
+    result = inside("fit", "scales.csv", "--drop", "weight, lb", "-o", "m.skops", cwd=scales)
+    assert_refused(result, "has no columns 'weight', 'lb'", "its columns are 'weight, kg', height")
+
+
 # -------------------------------------------------------------- nothing is learned from test rows
 
 
@@ -392,4 +445,6 @@ def test_images_that_cannot_be_used_are_refused_and_nothing_is_written(pets):
         assert_refused(result, word)
     assert_refused(inside("fit", "one.png", "-o", "a.skops", cwd=pets))
     assert_refused(inside("fit", "new/loose", "-o", "a.skops", cwd=pets), "named after the class")
+    one_class = inside("fit", "new", "-o", "a.skops", cwd=pets)
+    assert_refused(one_class, "all images are in the folder 'loose'", "a folder of images for each")
     assert not list(pets.glob("a.*"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import sys
 import warnings
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from dbdl._columns import LeftOutWarning, some
+from dbdl._columns import LeftOutWarning, Listing, some, some_columns
 from dbdl.cli.errors import UserError
 from dbdl.cli.progress import SweepsBar
 from dbdl.cli.terminal import note, say
@@ -76,11 +75,6 @@ def with_progress_bar(model: Any, *, quiet: bool) -> Any:
     return model.set_callbacks(SweepsBar())
 
 
-def names_in(given: Sequence[str] | None) -> list[str]:
-    """Return names of columns, given one by one or with commas; quotes protect a comma."""
-    return [name.strip() for text in given or () for name in next(csv.reader([text]), ())]
-
-
 def refuse_options_of_tables(**options: Any) -> None:
     """Refuse options of tables and other rows for a scene, where they would do nothing."""
     words = {"only": "columns", "ids": "id", "min_rows": "min-rows"}
@@ -108,10 +102,10 @@ def read_data(
             "dbdl compare), or classify its pixels with dbdl map"
         )
     if only:
-        options["columns"] = names_in(only)
+        options["columns"] = list(map(Listing, only))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)  # said below
-        rows = load(data, drop=names_in(drop), **options)
+        rows = load(data, drop=list(map(Listing, drop or ())), **options)
     if rows.column_kinds is not None:
         say(columns_in_words(rows))
     return without_small_classes(rows, min_rows)
@@ -129,9 +123,11 @@ def columns_in_words(rows: Dataset) -> str:
             ending = (
                 ("s" * (len(chosen) > 1)) if kind == "n" else ("ies" if len(chosen) > 1 else "y")
             )
-            said.append(f"{len(chosen)} {word}{ending} ({some(chosen, MOST_NAMES)})")
+            said.append(f"{len(chosen)} {word}{ending} ({some_columns(chosen, MOST_NAMES)})")
     if rows.left_out:
-        reasons = [f"{name or 'no name'} ({why})" for name, why in rows.left_out.items()]
+        reasons = [
+            f"{some_columns([name or 'no name'])} ({why})" for name, why in rows.left_out.items()
+        ]
         said.append(f"{len(reasons)} dropped: {some(reasons, MOST_NAMES)}")
     gaps = sum(int(is_gap(rows.X[:, j]).sum()) for j in range(rows.n_features))
     others = [f"{gaps} missing cell{'s' * (gaps > 1)}"] if gaps else []
@@ -280,12 +276,25 @@ def note_odd_classes(rows: Dataset, label: str | None) -> None:
         )
 
 
+def check_classes(rows: Dataset) -> None:
+    """Refuse rows of a single class, and say where their labels came from."""
+    if rows.y is None or len(rows.classes) > 1:
+        return
+    only = repr(str(rows.classes[0]))
+    if rows.id_name == FILE:
+        said = f"all images are in the folder {only}. Expected a folder of images for each class"
+    elif rows.column_roles is not None:
+        column = f"column {'of the labels' if rows.label_name is None else rows.label_name}"
+        said = (
+            f"all labels in the {column} are {only}. Expected at least 2 classes. Name the column "
+            "of the labels with --label, or add rows of another class"
+        )
+    else:
+        said = f"all labels are {only}. Expected at least 2 classes. Add rows of another class"
+    raise UserError(f"{rows.name} has one class only, so there is nothing to tell apart: {said}.")
+
+
 def smallest_class(rows: Dataset) -> int:
     """Return the number of rows of the smallest class; a single class is refused."""
-    counts = np.unique(labelled_rows(rows, unit=False).y, return_counts=True)[1]
-    if len(counts) < 2:
-        raise UserError(
-            f"{rows.name} has only one class, {str(rows.classes[0])!r}; there is nothing to tell "
-            "apart. Name the column of the labels with --label."
-        )
-    return int(counts.min())
+    check_classes(rows)
+    return int(np.unique(labelled_rows(rows, unit=False).y, return_counts=True)[1].min())

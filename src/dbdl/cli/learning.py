@@ -91,6 +91,7 @@ def fit(
     else:
         scenes.refuse_options(blocks, per_class)
         rows = inputs.read_data(data, label=label, **options)
+        inputs.check_classes(rows)
         inputs.note_odd_classes(rows, label)
     model = inputs.make_model(method, settings or [], seed, jobs)
     if checkpoint is not None:

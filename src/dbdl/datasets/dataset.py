@@ -261,8 +261,8 @@ def clean_labels(y: ArrayLike, name: str) -> NDArray[Any]:
         odd = ~np.isfinite(labels) | (labels != np.round(labels))
         if odd.any():
             raise DataError(
-                f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; say "
-                "which column or array holds the labels (label=...)"
+                f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; name "
+                "the column or array that holds the labels: --label (in Python, label=...)"
             )
         labels = labels.astype(np.int64)
     if labels.ndim != 1 or labels.dtype.kind not in "iubU":

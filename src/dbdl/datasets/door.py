@@ -110,7 +110,9 @@ def load(
     shape, known = _checked_shape(image_shape), _checked_columns(columns, path)
     dropped = checked_names("drop", drop)
     if (dropped or ids is not None) and not _is_table(path):
-        raise DataError(f"{path} is not a table, so drop= and ids= have no use; {TABLES_ARE}")
+        raise DataError(
+            f"{path} is not a table, so it has no columns to drop, and none of ids; {TABLES_ARE}"
+        )
     options = Options(
         features, settings or {}, cache, n_jobs, label, labelled, shape, known, dropped, ids
     )
@@ -145,7 +147,7 @@ def _checked_columns(columns: Sequence[str] | Columns | None, path: Path) -> Col
         return columns
     found = columns_by_name(columns)
     if not _is_table(path):
-        raise DataError(f"{path} is not a table, so columns= has no use; {TABLES_ARE}")
+        raise DataError(f"{path} is not a table, so it has no columns to choose; {TABLES_ARE}")
     return found
 
 
