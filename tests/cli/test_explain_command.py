@@ -118,7 +118,7 @@ def test_the_row_goes_by_its_id(folder):
     question = ("named.skops", "named.csv", "--row", 3)
     found = explain(folder, *question, "-o", "bottle.html")
     assert found.stdout.startswith("Row 3 (bottle B2) is labelled barolo, so this is right.")
-    assert "row 3 (bottle B2) of named" in (folder / "bottle.html").read_text()
+    assert "Row 3 (bottle B2) of named" in (folder / "bottle.html").read_text()
     unlabelled = explain(folder, "named.skops", "named.csv", "--row", 2).stdout
     assert unlabelled.startswith("Row 2 (bottle B1) has no label.")
     known = json.loads(explain(folder, *question, "--train", "named.csv", "--json").stdout)

@@ -102,6 +102,7 @@ def test_report_writes_a_page_that_names_the_columns(clinic):
     assert result.returncode == 0, result.stderr
     page = (clinic / "page.html").read_text()
     assert "height" in page and "age" in page
+    assert re.search(r"Row with name P2\d\d\d: predicted", page)
 
 
 def test_another_spelling_has_the_same_answers(clinic):

@@ -16,12 +16,30 @@ from dbdl._files import write_atomically
 from dbdl.cli import terminal
 from dbdl.cli.errors import UserError
 from dbdl.datasets import Dataset
+from dbdl.datasets.image_rows import FILE
 from dbdl.experiments.measure import UNBALANCED, class_ratio
 from dbdl.learn.held_out import by_class
 
 #: Digits of a probability in a table of text.
 DIGITS = 6
 ROW, LINE, TRUTH, PREDICTED, REFUSED, ID = "row", "line", "truth", "predicted", "refused", "id"
+
+
+def name_of_row(rows: Dataset, i: int, *, numbered: bool = True) -> str:
+    """Return what a row is called in a sentence, at its beginning.
+
+    It goes by the file of an image, or by its number and its id or line; where it is not
+    ``numbered``, since rows of the file were left out, by its id or line alone if it has one.
+    """
+    if rows.ids is not None and rows.id_name == FILE:
+        return f"Image {rows.ids[i]}"
+    if rows.ids is not None:
+        own = f"{rows.id_name} {rows.ids[i]}"
+        return f"Row {i + 1} ({own})" if numbered else f"Row with {own}"
+    if rows.lines is not None:
+        own = f"line {rows.lines[i]}"
+        return f"Row {i + 1} ({own})" if numbered else f"Row on {own}"
+    return f"Row {i + 1}"
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dbdl.cli import inputs, outputs, terminal
+from dbdl.cli.answers import name_of_row
 from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.options import AsJson, Data, Label
 from dbdl.cli.outputs import EXPLANATIONS, PAGES, PICTURES
 from dbdl.cli.terminal import note, say
 from dbdl.datasets import Dataset
-from dbdl.datasets.image_rows import FILE
 from dbdl.estimators.explanation import Cell, Explanation
 from dbdl.persistence import load as load_model
 
@@ -160,15 +160,7 @@ def _classifier_and_rows(whole: Any, X: NDArray[Any]) -> tuple[Any, NDArray[Any]
 
 def _with_names(whole: Any, rows: Dataset, number: int, found: Explanation) -> Explanation:
     """Return the explanation with the names of columns, or of pixels."""
-    columns = columns_of_features(whole)
-    if rows.feature_names is not None:
-        names = rows.feature_names
-    elif rows.image_shape is not None:
-        width = rows.image_shape[1]
-        names = tuple(f"pixel {j // width + 1},{j % width + 1}" for j in range(rows.n_features))
-    else:
-        what = "feature" if rows.column_roles is None else "column"
-        names = tuple(f"{what} {j + 1}" for j in range(rows.n_features))
+    columns, names = columns_of_features(whole), inputs.names_of_features(rows)
     if columns is None:
         own = names if len(names) == len(found.shares) else found.feature_names
         return replace(found, feature_names=tuple(own))
@@ -194,16 +186,6 @@ def columns_of_features(whole: Any) -> list[int] | None:
         elif places.stop > places.start:
             return None
     return found
-
-
-def name_of_row(rows: Dataset, number: int) -> str:
-    """Return what a row is called: the file of an image, or its number and its id or line."""
-    if rows.ids is not None and rows.id_name == FILE:
-        return f"image {rows.ids[number]}"
-    also = "" if rows.lines is None else f" (line {rows.lines[number]})"
-    if rows.ids is not None:
-        also = f" ({rows.id_name} {rows.ids[number]})"
-    return f"row {number + 1}{also}"
 
 
 def _names_of(learned: TrainingRows | None) -> Callable[[int], str]:
@@ -239,7 +221,6 @@ def _print(found: Explanation, rows: Dataset, number: int, learned: TrainingRows
 def _row_in_words(found: Explanation, rows: Dataset, number: int) -> str:
     """Say which row it is and whether it is right; nothing of a row alone that has no name."""
     name, true = name_of_row(rows, number), _true_label(rows, number)
-    name = name[0].upper() + name[1:]
     if true is not None:
         right = "right" if str(true) == str(found.predicted) else "wrong"
         return f"{name} is labelled {true}, so this is {right}."

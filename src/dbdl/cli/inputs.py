@@ -111,11 +111,27 @@ def read_data(
     return without_small_classes(rows, min_rows)
 
 
+def names_of_features(rows: Dataset) -> tuple[str, ...]:
+    """Return names of columns, or places of pixels; where there are none, numbers from 1."""
+    if rows.feature_names is not None:
+        return rows.feature_names
+    if rows.image_shape is not None:
+        width = rows.image_shape[1]
+        return tuple(f"pixel {j // width + 1},{j % width + 1}" for j in range(rows.n_features))
+    if rows.column_roles is not None:
+        return tuple(f"column {j}" for j in _places(rows))
+    return tuple(f"feature {j + 1}" for j in range(rows.n_features))
+
+
+def _places(rows: Dataset) -> list[str]:
+    """Return the numbers, from 1, of the columns of a table that are features."""
+    return [str(j + 1) for j, role in enumerate(rows.column_roles or "") if role == "f"]
+
+
 def columns_in_words(rows: Dataset) -> str:
     """Say what the columns of a table are: how many numbers and categories, and which dropped."""
     kinds = rows.column_kinds or ""
-    places = [str(j + 1) for j, role in enumerate(rows.column_roles or "") if role == "f"]
-    names = rows.feature_names or places
+    names = rows.feature_names or _places(rows)
     said = []
     for kind, word in (("n", "number"), ("c", "categor")):
         chosen = [name for name, own in zip(names, kinds, strict=True) if own == kind]

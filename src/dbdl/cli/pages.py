@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dbdl.cli import inputs, outputs, progress, terminal
+from dbdl.cli.answers import name_of_row
 from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.options import Label, PictureForm, Seed
 from dbdl.cli.outputs import PAGES, PICTURES
@@ -52,7 +53,8 @@ def report(
         inputs.note_unknown_categories(model, rows)
         model, rows = inputs.prepared(model, rows)
         test = labelled_rows(rows, unit=False)
-        write_report(model, rows, test, output, origin=origin_of(data))
+        called = [name_of_row(rows, i, numbered=False) for i in range(rows.n_samples)]
+        write_report(model, rows, test, output, origin=origin_of(data), row_names=called)
 
 
 def figures(
@@ -142,9 +144,10 @@ def write_report(
     """Write a report on a model and test rows of a data set."""
     from dbdl.report import write_report as write
 
-    shape, names = rows.image_shape, test.names
+    names = test.names or inputs.names_of_features(rows)
+    options = {**more, "image_shape": rows.image_shape, "feature_names": names}
     with user_mistakes():
-        write(model, test.X, test.y, page, image_shape=shape, feature_names=names, **more)
+        write(model, test.X, test.y, page, **options)
     say(f"wrote {page}")
 
 

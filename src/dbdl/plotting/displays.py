@@ -226,7 +226,7 @@ class SelectionDisplay:
             one.set_title(f"class {name}", fontsize=9)
             one.set(xlim=(0, len(row)), ylim=(0, highest))
         for one in self.axes_[-n_columns:]:
-            one.set_xlabel("atom")
+            one.set_xlabel("atoms, grouped by class")  # so places are not their numbers
         for one in self.axes_[::n_columns]:
             one.set_ylabel("probability")
         return self
