@@ -438,6 +438,32 @@ def test_one_image_of_any_size_gets_an_answer(pets):
     assert [row["file"] for row in rows] == ["one.png"]
 
 
+@pytest.mark.parametrize("ending", ["png", "jpg", "bmp", "gif", "tif", "pgm"])
+def test_one_image_may_come_from_standard_input(pets, ending):
+    from PIL import Image
+
+    image = Image.open(pets / "new" / "loose" / "image_0001.jpg").convert("L")
+    image.save(pets / f"piped.{ending}")
+    content = (pets / f"piped.{ending}").read_bytes()
+    expected = json.loads(inside("predict", "pets.skops", f"piped.{ending}", "-p", "--json",
+                                 cwd=pets).stdout)  # fmt: skip
+    found = json.loads(inside("predict", "pets.skops", "-", "-p", "--json", cwd=pets,
+                              stdin=content).stdout)  # fmt: skip
+    assert found["probabilities"] == expected["probabilities"] and found["names"] == {"row": [1]}
+    why = inside("explain", "pets.skops", "-", cwd=pets, stdin=content)
+    assert why.returncode == 0 and why.stdout.startswith("Predicted ")
+
+
+def test_images_from_standard_input_that_cannot_be_used_are_refused(pets, clinic):
+    content = (pets / "new" / "loose" / "image_0001.jpg").read_bytes()
+    fit = inside("fit", "-", "-o", "a.skops", cwd=pets, stdin=content)
+    assert_refused(fit, "standard input is one image; to learn, put the images of each class")
+    half = inside("predict", "pets.skops", "-", cwd=pets, stdin=content[:400])
+    assert_refused(half, "standard input is damaged")
+    table = inside("predict", "model.skops", "-", cwd=clinic, stdin=content)
+    assert_refused(table, "standard input has 1024 features, but the model was fitted on 5")
+
+
 def test_images_that_cannot_be_used_are_refused_and_nothing_is_written(pets):
     (pets / "none.png").write_bytes(b"no image")
     (pets / "empty").mkdir(exist_ok=True)

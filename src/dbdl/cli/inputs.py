@@ -15,7 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from dbdl._columns import LeftOutWarning, Listing, some, some_columns
+from dbdl._columns import Columns, LeftOutWarning, Listing, some, some_columns
 from dbdl.cli.errors import UserError
 from dbdl.cli.progress import SweepsBar
 from dbdl.cli.terminal import note, say
@@ -23,6 +23,7 @@ from dbdl.datasets import Dataset, load
 from dbdl.datasets.cells import is_gap
 from dbdl.datasets.image_rows import FILE
 from dbdl.datasets.preparation import as_numbers
+from dbdl.datasets.texts import STDIN
 from dbdl.experiments.measure import common_settings
 from dbdl.experiments.rows import labelled_rows
 from dbdl.maps import is_cube_file
@@ -96,7 +97,9 @@ def read_data(
     ``drop`` and ``only`` are names of columns as they were given, and classes with fewer rows than
     ``min_rows`` are left out.
     """
-    if is_cube_file(data):
+    known = options.get("columns")
+    of_images = isinstance(known, Columns) and known.image_shape is not None
+    if is_cube_file(data) and not of_images:
         raise UserError(
             f"{data} is a cube of spectra: name the labels of its pixels with --truth (dbdl fit, "
             "dbdl compare), or classify its pixels with dbdl map"
@@ -201,8 +204,9 @@ def read_data_for(
         image_shape=columns.image_shape,
     )
     if rows.n_features != n_features:
+        shown = "standard input" if data == STDIN else data
         raise UserError(
-            f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
+            f"{shown} has {rows.n_features} features, but the model was fitted on {n_features}"
         )
     return _with_known_labels(rows, estimator, data, label)
 

@@ -11,8 +11,8 @@ import typer
 Data = Annotated[
     str,
     typer.Argument(
-        help="A data set by name (see: dbdl data), a file, a folder of images, or - for a table "
-        "from standard input."
+        help="A data set by name (see: dbdl data), a file, a folder of images, or - for a table, "
+        "or one image to predict, from standard input."
     ),
 ]
 Label = Annotated[

@@ -83,10 +83,8 @@ def read_parquet(path: Path, options: Options) -> Dataset:
     return _dataset_of_parquet(path, path, options)
 
 
-def read_stdin(path: Path, options: Options) -> Dataset:
-    """Read a table from standard input; its content says which kind of table it is."""
-    content = content_of(path)
-    shown = Path("standard input")
+def read_content(content: bytes, shown: Path, options: Options) -> Dataset:
+    """Read a table from its bytes, which say which kind of table it is."""
     ending = ending_of_content(content)
     if ending == ".parquet":
         return _dataset_of_parquet(shown, io.BytesIO(content), options)
