@@ -101,7 +101,7 @@ def test_report_writes_a_page_that_names_the_columns(clinic):
     result = inside("report", "model.skops", "--data", "test.csv", "-o", "page.html", cwd=clinic)
     assert result.returncode == 0, result.stderr
     page = (clinic / "page.html").read_text()
-    assert "height" in page and "age" in page
+    assert "height" in page and "age" in page and "<title>model.skops on test</title>" in page
     assert re.search(r"Row with name P2\d\d\d: predicted", page)
 
 
@@ -214,6 +214,17 @@ def test_rows_kept_back_at_the_fit_measure_refusals(clinic, tmp_path):
         *fit[:1], clinic / "train.csv", "--drop", "visit,name", *fit[2:], cwd=tmp_path
     )
     assert found["rows_kept_back"] == 30 and found["columns"] == 5 and found["features"] > 7
+
+
+def test_labels_that_are_hardly_ever_the_same_are_noted(clinic):
+    fit = ("fit", "train.csv", "--drop", "visit", "--label", "name", "--method", "ridge")
+    said = inside(*fit, "-o", "names.skops", cwd=clinic).stderr
+    assert "the column, name, has 60 different values in 60 rows" in said
+
+
+def test_a_wrong_method_is_refused_before_data_are_read(clinic):
+    result = inside("fit", "absent.csv", "--method", "nope", "-o", "a.skops", cwd=clinic)
+    assert_refused(result, "unknown method 'nope'")
 
 
 def test_the_version_is_printed(tmp_path):
@@ -467,10 +478,17 @@ def test_images_from_standard_input_that_cannot_be_used_are_refused(pets, clinic
 def test_images_that_cannot_be_used_are_refused_and_nothing_is_written(pets):
     (pets / "none.png").write_bytes(b"no image")
     (pets / "empty").mkdir(exist_ok=True)
-    for data, word in (("none.png", "none.png"), ("empty", "no images"), ("away.png", "away.png")):
+    for data, word in (
+        ("none.png", "dbdl: none.png is not an image"),
+        ("empty", "no images"),
+        ("away.png", "away.png"),
+    ):
         result = inside("predict", "pets.skops", data, "-o", "a.csv", cwd=pets)
         assert_refused(result, word)
     assert_refused(inside("fit", "one.png", "-o", "a.skops", cwd=pets))
+    assert_refused(inside("fit", ".", "-o", "a.skops", cwd=pets / "empty"), "holds no images")
+    several = inside("explain", "pets.skops", "pets", cwd=pets)
+    assert_refused(several, "12 images; choose one with --row, from 1 to 12, or name the file")
     assert_refused(inside("fit", "new/loose", "-o", "a.skops", cwd=pets), "named after the class")
     one_class = inside("fit", "new", "-o", "a.skops", cwd=pets)
     assert_refused(one_class, "all images are in the folder 'loose'", "a folder of images for each")

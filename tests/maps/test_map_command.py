@@ -92,7 +92,10 @@ def test_shares_are_in_per_cent_for_a_person_at_a_terminal(folder):
     paths = (folder / "scene.hdr", "--truth", folder / "truth.hdr")
     fit = run("fit", *paths, "-o", folder / "again.skops", "--blocks", 6, *QUICK)
     assert re.search(r"accuracy on blocks set aside +│ \d+\.\d\d %", fit.stdout), fit.output
-    found = run("map", folder / "model.skops", *paths, "-o", folder / "map.hdr")
+    options = ("-o", folder / "map.hdr", "--refuse-below", 0.7)
+    found = run("map", folder / "model.skops", *paths, *options)
+    parts = re.findall(r"│ [\d,]+ +│ +([\d.]+) % +│", found.stdout)
+    assert len(parts) == 4 and sum(map(float, parts)) == pytest.approx(100, abs=0.2)  # (refused)
     for name in ("mean confidence", "share as labelled"):
         assert re.search(rf"{name} +│ \d+\.\d\d %", found.stdout), found.output
 

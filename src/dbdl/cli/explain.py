@@ -22,6 +22,7 @@ from dbdl.cli.options import AsJson, Data, Label
 from dbdl.cli.outputs import EXPLANATIONS, PAGES, PICTURES
 from dbdl.cli.terminal import note, say
 from dbdl.datasets import Dataset
+from dbdl.datasets.image_rows import FILE
 from dbdl.estimators.explanation import Cell, Explanation
 from dbdl.persistence import load as load_model
 
@@ -93,8 +94,12 @@ def explain(
 def _number_of(row: int | None, rows: Dataset, data: str) -> int:
     """Return the index of the row that is asked for."""
     if row is None and rows.n_samples > 1:
+        what, other = "rows", ""
+        if rows.id_name == FILE:
+            what, other = "images", ", or name the file of one"
         raise UserError(
-            f"{data} has {rows.n_samples} rows; choose one with --row, from 1 to {rows.n_samples}"
+            f"{data} has {rows.n_samples} {what}; choose one with --row, from 1 to "
+            f"{rows.n_samples}{other}"
         )
     if row is not None and row > rows.n_samples:
         raise UserError(

@@ -282,10 +282,11 @@ def note_odd_classes(rows: Dataset, label: str | None) -> None:
         return
     counts = np.unique(rows.y, return_counts=True)[1]
     small = [str(c) for c, n in zip(rows.classes, counts, strict=True) if n < FEW_ROWS]
-    if label is None and rows.label_name and 2 * len(counts) > rows.n_samples >= 2 * FEW_ROWS:
+    if rows.label_name and 2 * len(counts) > rows.n_samples >= 2 * FEW_ROWS:
+        column = "the last column" if label is None else "the column"
         note(
-            f"the last column, {rows.label_name}, has {len(counts)} different values in "
-            f"{rows.n_samples} rows; if it does not hold the labels, name theirs with --label"
+            f"{column}, {rows.label_name}, has {len(counts)} different values in {rows.n_samples} "
+            "rows; if it does not hold the labels, name the column that does with --label"
         )
     elif small:
         one = len(small) == 1

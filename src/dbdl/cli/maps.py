@@ -108,6 +108,8 @@ def _print(found: ClassMap, labels: Labels | None, as_json: bool) -> None:
         return
     terminal.print_pairs(shown, as_json)
     share = 100 / max(1, found.n_pixels)
+    if found.refuses:
+        counts = {**counts, "(refused)": shown["refused"]}
     parts = ((name, f"{n:,}", f"{share * n:.1f} %") for name, n in counts.items())
     terminal.print_columns(("class", "pixels", "share"), parts)
 

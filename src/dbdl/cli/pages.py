@@ -54,7 +54,8 @@ def report(
         model, rows = inputs.prepared(model, rows)
         test = labelled_rows(rows, unit=False)
         called = [name_of_row(rows, i, numbered=False) for i in range(rows.n_samples)]
-        write_report(model, rows, test, output, origin=origin_of(data), row_names=called)
+        told = {"title": f"{source.name} on {rows.name}", "row_names": called}
+        write_report(model, rows, test, output, origin=origin_of(data), **told)
 
 
 def figures(

@@ -84,8 +84,8 @@ def dataset_of_images(
         X = _EXTRACTORS[features](files, dict(options.settings), options)
     except DataError:
         raise
-    except ValueError as error:  # an image or a parameter that an extractor refuses
-        raise DataError(f"{name}: {error}") from error
+    except ValueError as error:  # an image or a parameter that an extractor refuses, and names
+        raise DataError(str(error)) from error
     ids = np.array([name for name, _ in files])
     details = {"feature_kind": features, "image_shape": shape, "ids": ids, "id_name": FILE}
     return make_dataset(X, y, name, **details)
