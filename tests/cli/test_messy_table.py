@@ -216,6 +216,15 @@ def test_rows_kept_back_at_the_fit_measure_refusals(clinic, tmp_path):
     assert found["rows_kept_back"] == 30 and found["columns"] == 5 and found["features"] > 7
 
 
+def test_a_category_that_nobody_learned_from_is_noted_where_it_is_explained(clinic):
+    rows = list(patients(3, 5))
+    rows[1][5] = "purple"
+    write(clinic / "odd.csv", rows)
+    question = ("explain", "model.skops", "odd.csv", "--row")
+    assert "'purple' was not in the rows" in inside(*question, "2", cwd=clinic).stderr
+    assert "purple" not in inside(*question, "1", cwd=clinic).stderr
+
+
 def test_labels_that_are_hardly_ever_the_same_are_noted(clinic):
     fit = ("fit", "train.csv", "--drop", "visit", "--label", "name", "--method", "ridge")
     said = inside(*fit, "-o", "names.skops", cwd=clinic).stderr

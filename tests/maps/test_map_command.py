@@ -200,6 +200,10 @@ def test_options_that_make_no_sense_are_refused(folder):
     refused(folder, "either", *start, "--refuse-below", 0.5, "--max-error", 0.1)
     refused(folder, "--truth", "fit", folder / "scene.hdr", "-o", folder / "new.skops")
     refused(folder, "dbdl map", "predict", folder / "model.skops", folder / "scene.hdr")
+    for command, output in (("fit", ("-o", folder / "new.skops")), ("compare", ())):
+        cube = (folder / "scene.hdr", "--truth", folder / "truth.hdr", *output)
+        refused(folder, "--label has no use for the pixels", command, *cube, "--label", "a")
+    refused(folder, "Invalid value for '--max-error'", *start, "--max-error", 1.5)
     refused(folder, "is for cubes", "fit", "iris", "--blocks", 4, "-o", folder / "new.skops")
     start = ("compare", folder / "scene.hdr", "--truth", folder / "truth.hdr", "--blocks")
     refused(folder, "too few for 5 folds", *start, 2)

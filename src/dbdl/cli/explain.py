@@ -75,6 +75,7 @@ def explain(
         )
     rows = inputs.read_data_for(whole, model, data, label)
     number = _number_of(row, rows, data)
+    inputs.note_unknown_categories(whole, rows.rows(np.array([number])))
     learned = None if train is None else _training_rows(whole, model, train, label)
     with user_mistakes():
         found = _explain(whole, rows, number, _label_in(classifier, against), learned)

@@ -93,7 +93,7 @@ def fit(
     options: dict[str, Any] = {"drop": drop, "only": columns, "ids": ids, "min_rows": min_rows}
     test = None
     if truth is not None:
-        inputs.refuse_options_of_tables(**options, refusals=refusals)
+        inputs.refuse_options_of_tables(label=label, **options, refusals=refusals)
         rows, test = scenes.read_scene_parts(data, truth, per_class, blocks, seed)
     else:
         scenes.refuse_options(blocks, per_class)

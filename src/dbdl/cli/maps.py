@@ -39,13 +39,16 @@ def map_scene(
         str, typer.Option(help="What pixels of a window share: scores, or the atoms of codes.")
     ] = "scores",
     refuse_below: Annotated[
-        float | None, typer.Option(help="Refuse pixels whose class is less probable.")
+        float | None,
+        typer.Option(min=0, max=1, help="Refuse pixels whose class is less probable."),
     ] = None,
     max_error: Annotated[
         float | None,
         typer.Option(
+            min=0,
+            max=1,
             help="Refuse so many pixels that at most this share of the others is wrong; for models "
-            "of dbdl fit --blocks."
+            "of dbdl fit --blocks.",
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
