@@ -212,6 +212,16 @@ def test_files_that_are_missing_foreign_or_damaged(folder):
     assert_refused(inside("predict", "half.skops", "test.csv", cwd=folder), "half.skops")
 
 
+def test_methods_that_cannot_be_saved_and_tables_that_do_not_exist(folder):
+    boosting = inside("fit", "none.csv", "--method", "boosting", "-o", "m.skops", cwd=folder)
+    assert_refused(boosting, "models of boosting cannot be saved", "dbdl compare")
+    cells = {"table": "t", "column": "c", "method": "CRC", "settings": "{}", "split": 0}
+    (folder / "some.jsonl").write_text(json.dumps({**cells, "accuracy": 0.5}) + "\n")
+    page = inside("report", "some.jsonl", "--table", "nope", "-o", "p.html", cwd=folder)
+    assert_refused(page, "unknown table 'nope'; there are ar,")
+    assert not (folder / "p.html").exists()
+
+
 def test_data_that_cannot_be_used(folder):
     (folder / "words.csv").write_text("a,b,y\n1,two,0\n3,4,1\n")
     assert_refused(inside("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")

@@ -54,7 +54,7 @@ def settings_of(model):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "boosting"])
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.can_be_saved])
 def test_every_method_predicts_the_same_bits_after_loading(name, digits, tmp_path):
     X, y, X_new = digits
     fitted = quick(METHODS[name]).fit(X, y)
@@ -69,7 +69,7 @@ def test_every_method_predicts_the_same_bits_after_loading(name, digits, tmp_pat
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "boosting"])
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.can_be_saved])
 def test_every_method_of_few_features_can_be_saved(name, tmp_path):
     X, y = load_iris(return_X_y=True)
     fitted = quick(METHODS[name]).fit(X[::3], y[::3])

@@ -72,6 +72,8 @@ class Method:
     only_where_named : bool
         Whether the tables of the experiments leave it out unless they name it: it takes too long
         on the larger data sets.
+    can_be_saved : bool
+        Whether `dbdl.persistence` takes its fitted models.
     about : str
         What it does, in one line; by default the first line of the docstring of ``make``.
 
@@ -95,6 +97,7 @@ class Method:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     has_size: bool = True
     only_where_named: bool = False
+    can_be_saved: bool = True
     about: str = ""
 
     def __call__(self, **settings: Any) -> ClassifierMixin:
@@ -279,7 +282,7 @@ _ALL = (
     Method("boosting", HistGradientBoostingClassifier, "", {"max_iter": 200},
            grid={"learning_rate": (0.03, 0.1), "min_samples_leaf": (5, 20),
                  "max_features": (0.3, 1.0)},
-           only_where_named=True,
+           only_where_named=True, can_be_saved=False,  # nothing checks trees when they are loaded
            about="gradient boosting of decision trees"),
 )
 # fmt: on

@@ -47,9 +47,14 @@ def known_methods(asked: Sequence[str] | None) -> list[str]:
 
 
 def make_model(name: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
-    """Return a fresh estimator with settings such as ``n_chains=3``."""
+    """Return a fresh estimator with settings such as ``n_chains=3``, whose fit can be saved."""
     (known,) = known_methods([name])
     method = methods()[known]
+    if not method.can_be_saved:
+        raise UserError(
+            f"models of {known} cannot be saved: nothing checks their parts when a file is read. "
+            "Use dbdl compare, which saves none, or fit it in Python"
+        )
     given = dict(map(_setting, settings))
     parameters = method().get_params()
     if unknown := set(given) - set(parameters):

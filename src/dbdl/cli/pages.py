@@ -154,6 +154,8 @@ def write_report(
 
 def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
     """Return the table that records belong to; one made of them where it has no name."""
+    if name is not None and name not in table_names():
+        raise UserError(f"unknown table {name!r}; there are {', '.join(table_names())}")
     name = name or str(records[0]["table"])
     quick = bool(records[0].get("quick", False))
     if name in table_names():
