@@ -33,7 +33,8 @@ def report(
     data: Annotated[str | None, typer.Option(help="Labelled rows to test a model on.")] = None,
     label: Label = None,
     table: Annotated[
-        str | None, typer.Option(help="Name of the table that the results belong to.")
+        str | None,
+        typer.Option(help="Table that the results belong to: its name, or your .toml file."),
     ] = None,
 ) -> None:
     """Write a page to look at: of a model and test rows, or of the results of a table."""
@@ -154,10 +155,10 @@ def write_report(
 
 def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
     """Return the table that records belong to; one made of them where it has no name."""
-    if name is not None and name not in table_names():
-        raise UserError(f"unknown table {name!r}; there are {', '.join(table_names())}")
-    name = name or str(records[0]["table"])
     quick = bool(records[0].get("quick", False))
+    if name is not None:  # one of ours, or a file of the user's; others are refused
+        return with_search_note(load_table(name), quick)
+    name = str(records[0]["table"])
     if name in table_names():
         return with_search_note(load_table(name), quick)
     columns = {str(r["column"]): Protocol(folds=2) for r in records}
