@@ -212,12 +212,26 @@ def test_files_that_are_missing_foreign_or_damaged(folder):
     assert_refused(inside("predict", "half.skops", "test.csv", cwd=folder), "half.skops")
 
 
+def test_methods_that_cannot_be_saved_and_tables_that_do_not_exist(folder):
+    boosting = inside("fit", "none.csv", "--method", "boosting", "-o", "m.skops", cwd=folder)
+    assert_refused(boosting, "models of boosting cannot be saved", "dbdl compare")
+    cells = {"table": "t", "column": "c", "method": "CRC", "settings": "{}", "split": 0}
+    (folder / "some.jsonl").write_text(json.dumps({**cells, "accuracy": 0.5}) + "\n")
+    page = inside("report", "some.jsonl", "--table", "nope", "-o", "p.html", cwd=folder)
+    assert_refused(page, "unknown table 'nope'; there are ar,")
+    assert not (folder / "p.html").exists()
+
+
 def test_data_that_cannot_be_used(folder):
     (folder / "words.csv").write_text("a,b,y\n1,two,0\n3,4,1\n")
     assert_refused(inside("fit", "words.csv", "-o", "m.skops", cwd=folder), "two")
     (folder / "one.csv").write_text("a,b,y\n1,2,0\n3,4,0\n")
-    assert_refused(inside("fit", "one.csv", "-o", "m.skops", cwd=folder), "at least 2 classes")
-    assert_refused(inside("compare", "one.csv", cwd=folder), "one has only one class, '0'")
+    for command in (("fit", "one.csv", "-o", "m.skops"), ("compare", "one.csv")):
+        result = inside(*command, cwd=folder)
+        assert_refused(
+            result, "all labels in the column y are '0'", "at least 2 classes", "--label"
+        )
+        assert "BetaProcessDictionary" not in result.stderr  # which no command has
     assert_refused(inside("predict", "model.skops", "words.csv", cwd=folder))
     (folder / "narrow.csv").write_text("a,b\n1,2\n3,4\n")
     narrow = inside("predict", "model.skops", "narrow.csv", cwd=folder)
@@ -531,7 +545,7 @@ def test_a_report_finds_its_columns_by_name(beetles):
     first = inside("report", "m.skops", "--data", "first.csv", "-o", "first.html", cwd=beetles)
     assert first.returncode == 0, first.stderr
     turned, first = ((beetles / f"{name}.html").read_text() for name in ("turned", "first"))
-    assert turned.replace("turned.", "first.") == first  # but for the command that writes it
+    assert turned.replace("turned", "first") == first  # but for the command that writes it
     bare = inside("report", "m.skops", "--data", "bare.csv", "-o", "bare.html", cwd=beetles)
     assert_refused(bare, "no column of labels")
 

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     },
     "learn": {
         "missing", "views", "sampler", "model", "backends", "coding", "rows", "draws", "_arrays",
-        "_threads", "_compile", "_files", "_products", "dbdl",  # for its version
+        "_threads", "_compile", "_files", "_products", "_warnings", "dbdl",  # for its version
     },
     "rivals": {
         "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",

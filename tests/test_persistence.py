@@ -11,7 +11,7 @@ import pytest
 import skops.io
 from sealed import add_entry, entries_of, write_entries
 from sklearn.base import BaseEstimator
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
@@ -54,7 +54,7 @@ def settings_of(model):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "boosting"])
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.can_be_saved])
 def test_every_method_predicts_the_same_bits_after_loading(name, digits, tmp_path):
     X, y, X_new = digits
     fitted = quick(METHODS[name]).fit(X, y)
@@ -66,6 +66,15 @@ def test_every_method_predicts_the_same_bits_after_loading(name, digits, tmp_pat
             expected, result = getattr(fitted, verb)(X_new), getattr(again, verb)(X_new)
             assert result.dtype == expected.dtype
             assert result.tobytes() == expected.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.can_be_saved])
+def test_every_method_of_few_features_can_be_saved(name, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    fitted = quick(METHODS[name]).fit(X[::3], y[::3])
+    again = load(save(fitted, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
 
 
 def test_the_trees_of_boosting_are_refused_because_nothing_checks_them_on_loading(digits, tmp_path):

@@ -9,7 +9,10 @@ so is any column that counts the rows. One rule for tables that are read at once
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -144,6 +147,42 @@ def columns_by_name(names: Sequence[str]) -> Columns:
     return Columns(checked_names("columns", names))
 
 
+class Listing(str):
+    """Names of columns in one text, with commas between them, as a command line gives them."""
+
+    __slots__ = ()
+
+    def names(self, known: Collection[str]) -> list[str]:
+        """Return the names; a known name may hold commas, and so may any name in double quotes.
+
+        Of several ways to read the text, the longest known names win.
+        """
+        most = 1 + max((name.count(",") for name in known), default=0)
+        pieces, found = next(csv.reader([self]), []), []
+        while pieces:
+            ways = {n: ",".join(pieces[:n]).strip() for n in range(min(most, len(pieces)), 0, -1)}
+            n = next((n for n, name in ways.items() if name in known), 1)
+            found.append(ways[n])
+            pieces = pieces[n:]
+        return found
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return names of columns as a word of a command line, which `Listing` reads."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return shlex.quote(text.getvalue())
+
+
+def spelled_out(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Return names of columns one by one, where some may be a `Listing`; others are as they are."""
+    return tuple(
+        name
+        for text in names
+        for name in (text.names(known) if isinstance(text, Listing) else [text])
+    )
+
+
 def checked_names(argument: str, names: Any) -> tuple[str, ...]:
     """Return names of columns; anything but a sequence of texts is refused."""
     if not isinstance(names, str) and np.iterable(names):
@@ -245,8 +284,9 @@ def warn_of(table: Table, notes: Notes) -> None:
 def refuse_no_features(table: Table) -> NoReturn:
     """Say that no column is left to learn from."""
     raise DataError(
-        f"{table.path} has no column of features: of its columns, {some(table.names)}, one is the "
-        "label, and the others hold nothing to learn from or only number or name the rows"
+        f"{table.path} has no column of features: of its columns, {some_columns(table.names)}, "
+        "one is the label, and the others hold nothing to learn from or only number or name the "
+        "rows"
         if len(table.names) > 1
         else f"{table.path} has one column; expected features and a label, split by commas"
     )
@@ -280,7 +320,7 @@ def _by_name(table: Table, names: Sequence[str]) -> list[int]:
         raise DataError(
             f"{table.path} has no column{'s' * several} {some(list(map(repr, absent)))}, which "
             f"{'are' if several else 'is one'} of the {len(names)} columns to use; it has "
-            f"{some(table.names)}"
+            f"{some_columns(table.names)}"
         )
     return [place[name] for name in names]
 
@@ -320,6 +360,11 @@ def _by_content(table: Table, data: list[int], ways: list[str]) -> str:
         "the names of the rows that were left out when the model was fitted; its rows do not tell. "
         "Add a header, or write both columns or neither"
     )
+
+
+def some_columns(names: Sequence[str], most: int = 12) -> str:
+    """Return names of columns as `some` does; a name with a comma is in quotes."""
+    return some([repr(name) if "," in name else name for name in names], most)
 
 
 def some(names: Sequence[str], most: int = 12) -> str:

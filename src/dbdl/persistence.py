@@ -106,8 +106,9 @@ def save(
         ) from error
     if unknown := untrusted_types(skops_io.get_untrusted_types(data=content)):
         raise ModelFileError(
-            f"{type(model).__name__} holds types that would be refused on loading: "
-            f"{', '.join(unknown)}. Remove them from its parameters, or save with skops itself."
+            f"{type(model).__name__} cannot be saved: it holds types that would be refused on "
+            f"loading: {', '.join(unknown)}. Use another method, remove them from its parameters, "
+            "or save it with skops itself."
         )
     versions = {name: version(name) for name in RECORDED_PACKAGES}
     versions |= {"dbdl": _own_version(), "python": platform.python_version()}

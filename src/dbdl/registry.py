@@ -72,6 +72,8 @@ class Method:
     only_where_named : bool
         Whether the tables of the experiments leave it out unless they name it: it takes too long
         on the larger data sets.
+    can_be_saved : bool
+        Whether `dbdl.persistence` takes its fitted models.
     about : str
         What it does, in one line; by default the first line of the docstring of ``make``.
 
@@ -95,6 +97,7 @@ class Method:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     has_size: bool = True
     only_where_named: bool = False
+    can_be_saved: bool = True
     about: str = ""
 
     def __call__(self, **settings: Any) -> ClassifierMixin:
@@ -263,7 +266,8 @@ _ALL = (
     _plain("logistic", LogisticRegression, {"C": (1.0, 10.0, 100.0, 1000.0, 10000.0)},
            max_iter=300,
            about="logistic regression"),
-    _plain("1-NN", KNeighborsClassifier, {}, n_neighbors=1,
+    # brute: a tree of neighbours cannot be saved, see `dbdl.persistence`
+    _plain("1-NN", KNeighborsClassifier, {}, n_neighbors=1, algorithm="brute",
            about="the class of the nearest training row"),
     _plain("shrunken LDA", LinearDiscriminantAnalysis,
            {"shrinkage": ("auto", 0.01, 0.1, 0.5)}, solver="lsqr", shrinkage="auto",
@@ -275,7 +279,7 @@ _ALL = (
     Method("boosting", HistGradientBoostingClassifier, "", {"max_iter": 200},
            grid={"learning_rate": (0.03, 0.1), "min_samples_leaf": (5, 20),
                  "max_features": (0.3, 1.0)},
-           only_where_named=True,
+           only_where_named=True, can_be_saved=False,  # nothing checks trees when they are loaded
            about="gradient boosting of decision trees"),
 )
 # fmt: on

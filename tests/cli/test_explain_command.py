@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, load_wine
 from sklearn.pipeline import Pipeline
@@ -80,8 +81,66 @@ def test_a_mistake_is_compared_with_the_true_class(folder):
     lines = (folder / "row.csv").read_text().splitlines()
     (folder / "wrong.csv").write_text(f"{lines[0]},kind\n{lines[1]},barbera\n")
     found = explain(folder, "model.skops", "wrong.csv")
-    assert found.stdout.startswith("Row 1 is labelled barbera, so this is wrong.")
+    assert found.stdout.startswith("Row 1 (line 2) is labelled barbera, so this is wrong.")
     assert "Predicted barolo" in found.stdout and "before barbera" in found.stdout
+
+
+def test_training_rows_without_a_label_are_left_out_and_the_others_keep_their_numbers(folder):
+    lines = (folder / "train.csv").read_text().splitlines()
+    names, *rows = lines
+    empty = [row.rpartition(",")[0] + "," for row in rows[:2]]  # two rows without a label, first
+    (folder / "gaps.csv").write_text("\n".join([names, *empty, *rows]) + "\n")
+    question = ("model.skops", "row.csv", "--json", "--train")
+    whole = json.loads(explain(folder, *question, "train.csv").stdout)["training_rows"]
+    found = explain(folder, *question, "gaps.csv")
+    assert found.exit_code == 0, found.output
+    assert "no label in 2 of 91 rows, which are left out" in " ".join(found.stderr.split())
+    expected = [{**row, "row": row["row"] + 2} for row in whole]
+    assert json.loads(found.stdout)["training_rows"] == expected
+
+
+def test_training_rows_need_no_labels(folder):
+    lines = (folder / "train.csv").read_text().splitlines()
+    bare = "\n".join(line.rpartition(",")[0] for line in lines)
+    (folder / "bare.csv").write_text(bare + "\n")
+    found = explain(folder, "model.skops", "row.csv", "--train", "bare.csv", "--json")
+    assert {row["label"] for row in json.loads(found.stdout)["training_rows"]} == {None}
+
+
+def test_the_row_goes_by_its_id(folder):
+    lines = (folder / "test.csv").read_text().splitlines()
+    named = ["bottle," + lines[0], *(f"B{i},{line}" for i, line in enumerate(lines[1:]))]
+    named[2] = named[2].rpartition(",")[0] + ","  # one has no label
+    (folder / "named.csv").write_text("\n".join(named) + "\n")
+    fit = ["fit", str(folder / "named.csv"), "--id", "bottle", "-o", str(folder / "named.skops")]
+    settings = ["--set", "n_sweeps=3", "--set", "n_chains=1"]
+    assert CliRunner().invoke(app, [*fit, *settings]).exit_code == 0
+    question = ("named.skops", "named.csv", "--row", 3)
+    found = explain(folder, *question, "-o", "bottle.html")
+    assert found.stdout.startswith("Row 3 (bottle B2) is labelled barolo, so this is right.")
+    assert "Row 3 (bottle B2) of named" in (folder / "bottle.html").read_text()
+    unlabelled = explain(folder, "named.skops", "named.csv", "--row", 2).stdout
+    assert unlabelled.startswith("Row 2 (bottle B1) has no label.")
+    known = json.loads(explain(folder, *question, "--train", "named.csv", "--json").stdout)
+    assert (known["row"], known["id"]) == (3, "B2")
+    assert all(row["id"] == f"B{row['row'] - 1}" for row in known["training_rows"])
+
+
+def test_an_image_goes_by_its_file(tmp_path):
+    digits = load_digits(n_class=2)
+    for i, (image, y) in enumerate(zip(digits.images[:40], digits.target[:40], strict=True)):
+        place = tmp_path / "photos" / ("zero", "one")[y]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image * 15).astype(np.uint8)).save(place / f"{i:02}.png")
+    fit = ["fit", str(tmp_path / "photos"), "-o", str(tmp_path / "model.skops")]
+    settings = ["--set", "n_sweeps=3", "--set", "n_chains=1"]
+    assert CliRunner().invoke(app, [*fit, *settings]).exit_code == 0
+    photos = str(tmp_path / "photos")
+    command = ["explain", str(tmp_path / "model.skops"), photos, "--row", "1"]
+    found = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "why.svg")])
+    assert found.stdout.startswith("Image one/01.png is labelled one, so this is right.")
+    one = explain(tmp_path, "model.skops", "photos/zero/00.png", "--json")
+    assert json.loads(one.stdout)["id"] == "00.png"
 
 
 def test_a_class_can_be_named(folder):

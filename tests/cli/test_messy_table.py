@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 import warnings
 
 import numpy as np
@@ -99,7 +101,8 @@ def test_report_writes_a_page_that_names_the_columns(clinic):
     result = inside("report", "model.skops", "--data", "test.csv", "-o", "page.html", cwd=clinic)
     assert result.returncode == 0, result.stderr
     page = (clinic / "page.html").read_text()
-    assert "height" in page and "age" in page
+    assert "height" in page and "age" in page and "<title>model.skops on test</title>" in page
+    assert re.search(r"Row with name P2\d\d\d: predicted", page)
 
 
 def test_another_spelling_has_the_same_answers(clinic):
@@ -213,9 +216,80 @@ def test_rows_kept_back_at_the_fit_measure_refusals(clinic, tmp_path):
     assert found["rows_kept_back"] == 30 and found["columns"] == 5 and found["features"] > 7
 
 
+def test_a_category_that_nobody_learned_from_is_noted_where_it_is_explained(clinic):
+    rows = list(patients(3, 5))
+    rows[1][5] = "purple"
+    write(clinic / "odd.csv", rows)
+    question = ("explain", "model.skops", "odd.csv", "--row")
+    assert "'purple' was not in the rows" in inside(*question, "2", cwd=clinic).stderr
+    assert "purple" not in inside(*question, "1", cwd=clinic).stderr
+
+
+def test_labels_that_are_hardly_ever_the_same_are_noted(clinic):
+    fit = ("fit", "train.csv", "--drop", "visit", "--label", "name", "--method", "ridge")
+    said = inside(*fit, "-o", "names.skops", cwd=clinic).stderr
+    assert "the column, name, has 60 different values in 60 rows" in said
+
+
+def test_a_wrong_method_is_refused_before_data_are_read(clinic):
+    result = inside("fit", "absent.csv", "--method", "nope", "-o", "a.skops", cwd=clinic)
+    assert_refused(result, "unknown method 'nope'")
+
+
 def test_the_version_is_printed(tmp_path):
     result = inside("--version", cwd=tmp_path)
     assert result.returncode == 0 and result.stdout.startswith("dbdl ")
+
+
+# ------------------------------------------------------------------ names of columns with commas
+
+
+@pytest.fixture(scope="module")
+def scales(tmp_path_factory):
+    """A table with a name that has a comma, a date, and the two parts of a name by themselves."""
+    path = tmp_path_factory.mktemp("scales")
+    rng = np.random.default_rng(0)
+    rows = (
+        [f"{60 + 9 * (i % 2) + rng.normal():.1f}", f"{rng.normal():.2f}", "2024-01-02",
+         f"{rng.normal():.2f}", f"{rng.normal():.2f}", "ab"[i % 2]]
+        for i in range(30)
+    )  # fmt: skip
+    write(
+        path / "scales.csv", rows, ['"weight, kg"', "height", '"visit, first"', "a", '"a,b"', "y"]
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "features"),
+    [
+        (("--columns", "weight, kg"), ["weight, kg"]),
+        (("--columns", "weight, kg,height"), ["weight, kg", "height"]),
+        (("--columns", 'height,"weight, kg"'), ["height", "weight, kg"]),
+        (("--columns", "height", "--columns", "weight, kg"), ["height", "weight, kg"]),
+        (("--drop", "visit, first,weight, kg"), ["height", "a", "a,b"]),
+        (("--drop", "visit, first", "--drop", "a,b"), ["weight, kg", "height", "a"]),
+        (("--drop", "a,visit, first"), ["weight, kg", "height", "a,b"]),
+    ],
+)
+def test_names_of_columns_may_have_commas(scales, options, features):
+    succeed("fit", "scales.csv", *options, "-o", "m.skops", "--method", "ridge", cwd=scales)
+    assert list(read_columns(scales / "m.skops").features) == features
+
+
+def test_the_advice_to_drop_a_column_can_be_pasted(scales):
+    result = inside("fit", "scales.csv", "-o", "m.skops", cwd=scales)
+    advice = re.search(r"leave it out: (.*) \(in Python", result.stderr)[1]
+    fit = ("fit", "scales.csv", *shlex.split(advice), "-o", "m.skops", "--method", "ridge")
+    _, said = succeed(*fit, cwd=scales)
+    assert (
+        "4 numbers ('weight, kg', height, a, 'a,b'), 1 dropped: 'visit, first' (as asked)" in said
+    )
+
+
+def test_names_that_are_not_there_are_told_apart(scales):
+    result = inside("fit", "scales.csv", "--drop", "weight, lb", "-o", "m.skops", cwd=scales)
+    assert_refused(result, "has no columns 'weight', 'lb'", "its columns are 'weight, kg', height")
 
 
 # -------------------------------------------------------------- nothing is learned from test rows
@@ -384,12 +458,47 @@ def test_one_image_of_any_size_gets_an_answer(pets):
     assert [row["file"] for row in rows] == ["one.png"]
 
 
+@pytest.mark.parametrize("ending", ["png", "jpg", "bmp", "gif", "tif", "pgm"])
+def test_one_image_may_come_from_standard_input(pets, ending):
+    from PIL import Image
+
+    image = Image.open(pets / "new" / "loose" / "image_0001.jpg").convert("L")
+    image.save(pets / f"piped.{ending}")
+    content = (pets / f"piped.{ending}").read_bytes()
+    expected = json.loads(inside("predict", "pets.skops", f"piped.{ending}", "-p", "--json",
+                                 cwd=pets).stdout)  # fmt: skip
+    found = json.loads(inside("predict", "pets.skops", "-", "-p", "--json", cwd=pets,
+                              stdin=content).stdout)  # fmt: skip
+    assert found["probabilities"] == expected["probabilities"] and found["names"] == {"row": [1]}
+    why = inside("explain", "pets.skops", "-", cwd=pets, stdin=content)
+    assert why.returncode == 0 and why.stdout.startswith("Predicted ")
+
+
+def test_images_from_standard_input_that_cannot_be_used_are_refused(pets, clinic):
+    content = (pets / "new" / "loose" / "image_0001.jpg").read_bytes()
+    fit = inside("fit", "-", "-o", "a.skops", cwd=pets, stdin=content)
+    assert_refused(fit, "standard input is one image; to learn, put the images of each class")
+    half = inside("predict", "pets.skops", "-", cwd=pets, stdin=content[:400])
+    assert_refused(half, "standard input is damaged")
+    table = inside("predict", "model.skops", "-", cwd=clinic, stdin=content)
+    assert_refused(table, "standard input has 1024 features, but the model was fitted on 5")
+
+
 def test_images_that_cannot_be_used_are_refused_and_nothing_is_written(pets):
     (pets / "none.png").write_bytes(b"no image")
     (pets / "empty").mkdir(exist_ok=True)
-    for data, word in (("none.png", "none.png"), ("empty", "no images"), ("away.png", "away.png")):
+    for data, word in (
+        ("none.png", "dbdl: none.png is not an image"),
+        ("empty", "no images"),
+        ("away.png", "away.png"),
+    ):
         result = inside("predict", "pets.skops", data, "-o", "a.csv", cwd=pets)
         assert_refused(result, word)
     assert_refused(inside("fit", "one.png", "-o", "a.skops", cwd=pets))
+    assert_refused(inside("fit", ".", "-o", "a.skops", cwd=pets / "empty"), "holds no images")
+    several = inside("explain", "pets.skops", "pets", cwd=pets)
+    assert_refused(several, "12 images; choose one with --row, from 1 to 12, or name the file")
     assert_refused(inside("fit", "new/loose", "-o", "a.skops", cwd=pets), "named after the class")
+    one_class = inside("fit", "new", "-o", "a.skops", cwd=pets)
+    assert_refused(one_class, "all images are in the folder 'loose'", "a folder of images for each")
     assert not list(pets.glob("a.*"))

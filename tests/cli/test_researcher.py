@@ -143,6 +143,7 @@ def test_her_table_runs_with_her_printed_accuracy_beside(desk):
     assert "split 1" not in again.stderr and (desk / "a.pdf").read_bytes().startswith(b"%PDF")
     page = run(desk, "report", "results/my.jsonl", "--table", "my.toml", "-o", "b.html")
     assert "wrote b.html" in page.stderr
+    assert "Wines of my own" in (desk / "b.html").read_text("utf-8")
 
 
 def test_tables_come_as_csv_latex_and_markdown_as_means_and_split_by_split(desk):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError, dataclass, replace
 from functools import cache
 from typing import ClassVar
 
@@ -212,6 +212,8 @@ def test_atoms_have_the_probabilities_of_their_chain():
     for atom in why.atoms:
         chain = model.chains_[atom.chain]
         assert atom.view == chain.view.name
+        np.testing.assert_array_equal(model.atoms_[atom.number], chain.restored_atoms[atom.atom])
+        assert code[0, atom.number] == atom.coefficient
         assert atom.coefficient == code[0, ends[atom.chain] + atom.atom]
         np.testing.assert_array_equal(
             atom.selection_probability, chain.selection_probability[:, atom.atom]
@@ -261,6 +263,13 @@ def test_the_sentence_names_classes_features_and_training_rows():
     best = next(part for part in why.features if part.share > 0)
     assert f"{best.name} = {best.value:.4g} (average {best.baseline:.4g}) adds +" in said
     assert f"training rows {why.training_rows[0].row} (" in said
+
+
+def test_one_other_feature_is_not_several():
+    why = automatic().explain(wine()[2].iloc[0])
+    few = {"shares": np.array([3.0, 2.0, 1.0, -1.0, 0.5]), "missing": np.zeros(5, bool)}
+    parts = {"values": np.ones(5), "baseline": np.zeros(5), "feature_names": tuple("abcde")}
+    assert "The other feature adds +0.5." in replace(why, **few, **parts).sentence
 
 
 def test_a_row_of_zeros_has_nothing_that_speaks_for_a_class():

@@ -81,7 +81,8 @@ def test_too_few_rows_refuse_everything_and_give_every_class(parts):
     train, (X_unseen, y_unseen), (X, _) = parts
     model = dbdl.DBDLClassifier(**QUICK).fit(*train).fit_refusals(X_unseen[:8], y_unseen[:8])
     assert model.predict_set(X, coverage=0.9).all()
-    assert model.refuse(X, max_error=0.05).all()
+    with pytest.warns(UserWarning, match=r"Every row is refused: at most 0\.05 "):
+        assert model.refuse(X, max_error=0.05).all()
 
 
 def test_learning_again_forgets_what_was_measured(parts):

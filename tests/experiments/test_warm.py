@@ -132,3 +132,13 @@ def test_tiny_problems_have_the_features_and_the_type_asked_for(n_features, dtyp
         assert X.shape == (len(y), n_features) and X.dtype == dtype
     different = [len(np.unique(X, axis=0)) for X, _ in problems]
     assert different[1] == different[0] / warm.N_COPIES
+
+
+def test_the_first_cell_is_named_before_it_runs(warmed, data):
+    said = []
+    run_table(
+        table_of("1-NN", "ridge"), data, None, quick=True,
+        on_running=lambda cells, _, n_done, n_cells: said.append((cells[0].entry.method, n_done)),
+        on_cell=lambda record, *_: said.append(record["method"]),
+    )  # fmt: skip
+    assert said[:3] == [("1-NN", 0), "1-NN", ("ridge", 1)]

@@ -1,11 +1,14 @@
 """Thresholds of refusals and prediction sets keep what they promise."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import bdtr
 
 from dbdl.learn import refusals
-from dbdl.learn.refusals import UnseenRows, thinned
+from dbdl.learn.refusals import UnseenRows, highest_refused, thinned
 from dbdl.model.trust import RecordError, check
 
 
@@ -146,3 +149,18 @@ def draw_answers(hard, rng):
     top = rng.uniform(0.5, 1.0, len(hard))
     correct = rng.random(len(hard)) < np.where(hard, 0.65, 0.98)
     return top, np.where(correct, top, 1 - top), correct
+
+
+def test_a_promise_that_cannot_be_kept_says_which_one_could():
+    rows = all_correct(40)
+    with pytest.warns(UserWarning, match=r"^Every row is refused: at most 0\.01 ") as warned:
+        assert highest_refused(rows, 0.01, 0.95) == np.inf
+    (said,) = (str(warning.message) for warning in warned)
+    assert "measured on 40 rows, of which 0 got a wrong answer" in said
+    assert "at least 299 rows are needed" in said
+    possible = float(re.search(r"can promise is about ([\d.]+\d)", said)[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert highest_refused(rows, possible, 0.95) < np.inf
+    with pytest.warns(UserWarning):
+        highest_refused(rows, possible - 0.01, 0.95)

@@ -1,9 +1,11 @@
 """The command line on cubes: from a scene and labels to a map, and mistakes in words."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+from command import inside
 from envi_files import write_cube
 from typer.testing import CliRunner
 
@@ -84,6 +86,30 @@ def test_a_map_a_picture_and_their_summary_are_written(folder, scene):
     right = numbers == order[scene.truth - 1]
     assert summary["share_as_labelled"] == pytest.approx(right[marks == 0].mean())
     assert summary["share_as_labelled"] > 0.8
+
+
+def test_shares_are_in_per_cent_for_a_person_at_a_terminal(folder):
+    paths = (folder / "scene.hdr", "--truth", folder / "truth.hdr")
+    fit = run("fit", *paths, "-o", folder / "again.skops", "--blocks", 6, *QUICK)
+    assert re.search(r"accuracy on blocks set aside +│ \d+\.\d\d %", fit.stdout), fit.output
+    options = ("-o", folder / "map.hdr", "--refuse-below", 0.7)
+    found = run("map", folder / "model.skops", *paths, *options)
+    parts = re.findall(r"│ [\d,]+ +│ +([\d.]+) % +│", found.stdout)
+    assert len(parts) == 4 and sum(map(float, parts)) == pytest.approx(100, abs=0.2)  # (refused)
+    for name in ("mean confidence", "share as labelled"):
+        assert re.search(rf"{name} +│ \d+\.\d\d %", found.stdout), found.output
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--max-error", 0.001), "Every row is refused: at most 0.001 of the answers wrong cannot"),
+        (("--refuse-below", 0.9999999999), "every pixel is refused: no class is as probable as"),
+    ],
+)
+def test_a_map_that_refuses_every_pixel_says_why(folder, option, message):
+    found = inside("map", "model.skops", "scene.hdr", "-o", "map.hdr", *option, cwd=folder)
+    assert found.returncode == 0 and message in found.stderr
 
 
 def test_a_geotiff_and_a_window_for_a_person_at_a_terminal(folder):
@@ -174,6 +200,10 @@ def test_options_that_make_no_sense_are_refused(folder):
     refused(folder, "either", *start, "--refuse-below", 0.5, "--max-error", 0.1)
     refused(folder, "--truth", "fit", folder / "scene.hdr", "-o", folder / "new.skops")
     refused(folder, "dbdl map", "predict", folder / "model.skops", folder / "scene.hdr")
+    for command, output in (("fit", ("-o", folder / "new.skops")), ("compare", ())):
+        cube = (folder / "scene.hdr", "--truth", folder / "truth.hdr", *output)
+        refused(folder, "--label has no use for the pixels", command, *cube, "--label", "a")
+    refused(folder, "Invalid value for '--max-error'", *start, "--max-error", 1.5)
     refused(folder, "is for cubes", "fit", "iris", "--blocks", 4, "-o", folder / "new.skops")
     start = ("compare", folder / "scene.hdr", "--truth", folder / "truth.hdr", "--blocks")
     refused(folder, "too few for 5 folds", *start, 2)

@@ -61,6 +61,21 @@ def test_points_in_map_coordinates_fall_into_their_pixels(tmp_path, cube):
     assert same(read_truth(tmp_path / "points.csv", cube))
 
 
+def test_points_are_read_as_other_tables_are(tmp_path, cube):
+    rows, columns = np.nonzero(LABELS)
+    x, y = cube.georeference.centres(rows, columns)
+    named = [("Köln", "Äcker", "Wald")[label % 3] for label in LABELS[rows, columns]]
+    lines = [f"{a},5;{b},25;{name}" for a, b, name in zip(x.astype(int), y.astype(int), named,
+                                                         strict=True)]  # fmt: skip
+    text = "\n".join(["x;y;class", *lines, f"{x[0]};{y[0]};"])  # the last has no label
+    (tmp_path / "points.csv").write_bytes(text.encode("latin-1"))
+    with pytest.warns(UserWarning) as warned:
+        found = read_truth(tmp_path / "points.csv", cube)
+    said = " ".join(str(warning.message) for warning in warned)
+    assert f"no label for 1 of {len(lines) + 1} points" in said and "Latin-1" in said
+    assert set(found.classes) == set(named) and found.n_labelled == len(lines)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -71,7 +86,9 @@ def test_points_in_map_coordinates_fall_into_their_pixels(tmp_path, cube):
         ("row,column,label\n1,1.5,a", "whole numbers"),
         ("row,column,label\n1,nan,a", "not finite"),
         ("row,column,label\n1,1,a\n1,1,b", "two labels"),
-        ("row,column,label\n", "no points"),
+        ("row,column,label\n", "but no rows"),
+        ("row,column,label\n1,1,\n2,1,NA", "no point has a label"),
+        ("row,column,label\n1,1", "line 2: 2 cells"),
     ],
 )
 def test_wrong_points_are_refused_in_words(tmp_path, cube, text, message):

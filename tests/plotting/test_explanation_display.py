@@ -49,6 +49,20 @@ def with_shares(why, shares, constant=0.0):
     return replace(why, shares=shares, constant=constant, feature_names=names, **parts)
 
 
+@pytest.mark.parametrize("kind", ["bars", "curve"])
+def test_the_legend_of_the_classes_hides_nothing_that_is_drawn(why, kind):
+    display = ExplanationDisplay.from_explanation(
+        with_shares(why, [3, 2, 1], 3.0), kind=kind, subtitle="row 3"
+    )
+    figure, ax = display.figure_, display.ax_
+    figure.canvas.draw()
+    legend, axes = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y0 >= axes.y1 - 1
+    assert not legend.overlaps(ax.title.get_window_extent())
+    assert figure.bbox.containsx(legend.x1) and figure.bbox.containsy(legend.y1)
+    assert ax.get_title().endswith("\nrow 3")
+
+
 def test_pixels_have_the_colours_of_their_shares(why):
     display = ExplanationDisplay.from_explanation(why, image_shape=(8, 8))
     (image,) = display.ax_.images

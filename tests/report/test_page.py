@@ -19,9 +19,9 @@ from dbdl import DBDLClassifier
 from dbdl.coding import Forward
 from dbdl.plotting.pictures import draw_rows
 from dbdl.registry import methods
-from dbdl.report import identity_of, write_report
+from dbdl.report import identity_of, write_explanation, write_report
 from dbdl.report.charts import Scale, round_steps, tick_label
-from dbdl.report.explain import choose_samples
+from dbdl.report.explain import choose_samples, explain
 from dbdl.report.findings import examine
 from dbdl.views import AUTOMATIC_LINEAR
 
@@ -356,6 +356,31 @@ def test_rows_are_counted_from_one(tmp_path):
     found = examine(fitted(), X, with_mistakes(y))
     first = choose_samples(found)[0][0]
     assert f"Row {first + 1}: predicted" in report(tmp_path).text
+
+
+def test_rows_may_have_names(tmp_path):
+    _, _, X, y = digits()
+    first = choose_samples(examine(fitted(), X, with_mistakes(y)))[0][0]
+    names = [f"Image {i}.png" for i in range(len(y))]
+    page = report(tmp_path, row_names=names)
+    assert f"{names[first]}: predicted" in page.text and "Row " not in page.text
+    with pytest.raises(ValueError, match="row_names has 1 names, but there are"):
+        report(tmp_path, row_names=["one"])
+
+
+def test_an_atom_has_the_number_that_it_has_in_python_on_every_page(tmp_path):
+    model, (_, _, X, y) = fitted(), digits()
+    page, found = report(tmp_path), examine(model, X, with_mistakes(y))
+    (k,) = re.findall(r"from 0, as in Python: atom (\d+) is <code>atoms_\[\1\]", page.source)
+    assert f'data-atom="{k}"' in page.source
+    e = explain(found, model.selection_probability_, *choose_samples(found)[0])
+    later = [part.atom for part in e.atoms if part.atom >= len(model.chains_[0].atoms)]
+    assert later and all(f" {k}, chain 2 " in page.text for k in later)
+    why = model.explain(X[0])
+    text = Page(write_explanation(why, tmp_path / "why.html").read_text(encoding="utf-8")).text
+    assert all(f"atom {atom.number} " in text for atom in why.atoms[:3])
+    page = page_of(methods()["K-SVD"]().fit(X, y), X, y, tmp_path, image_shape=(8, 8))
+    assert 'aria-label="atom 0' in page.source and "<code>atoms_[0]</code>" in page.source
 
 
 def test_always_naming_the_most_frequent_class_is_the_baseline(tmp_path):

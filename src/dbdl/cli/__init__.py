@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dbdl import __version__
 from dbdl.cli import comparing, errors, explain, learning, listing, maps, pages, terminal
 
 __all__ = ["COMMANDS", "app", "main"]
@@ -38,24 +37,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"dbdl {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    pass
 
 
 for _name, _command in COMMANDS.items():

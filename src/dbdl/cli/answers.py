@@ -16,12 +16,30 @@ from dbdl._files import write_atomically
 from dbdl.cli import terminal
 from dbdl.cli.errors import UserError
 from dbdl.datasets import Dataset
+from dbdl.datasets.image_rows import FILE
 from dbdl.experiments.measure import UNBALANCED, class_ratio
 from dbdl.learn.held_out import by_class
 
 #: Digits of a probability in a table of text.
 DIGITS = 6
 ROW, LINE, TRUTH, PREDICTED, REFUSED, ID = "row", "line", "truth", "predicted", "refused", "id"
+
+
+def name_of_row(rows: Dataset, i: int, *, numbered: bool = True) -> str:
+    """Return what a row is called in a sentence, at its beginning.
+
+    It goes by the file of an image, or by its number and its id or line; where it is not
+    ``numbered``, since rows of the file were left out, by its id or line alone if it has one.
+    """
+    if rows.ids is not None and rows.id_name == FILE:
+        return f"Image {rows.ids[i]}"
+    if rows.ids is not None:
+        own = f"{rows.id_name} {rows.ids[i]}"
+        return f"Row {i + 1} ({own})" if numbered else f"Row with {own}"
+    if rows.lines is not None:
+        own = f"line {rows.lines[i]}"
+        return f"Row {i + 1} ({own})" if numbered else f"Row on {own}"
+    return f"Row {i + 1}"
 
 
 @dataclass(frozen=True)
@@ -88,13 +106,18 @@ class Answers:
     def in_words(self) -> str:
         """Say how many rows there are, and how many answers are right, in per cent."""
         found, said = self.figures(), ""
+        n_rows, n_refused = found["rows"], found.get("refused", 0)
+        rows = f"{n_rows} row{'s' * (n_rows != 1)}"
         if self.refused is not None:
-            said = f"{found['refused']} of {found['rows']} rows refused; "
+            said = f"{n_refused} of {rows} refused; "
+        if n_refused == n_rows:
+            return f"{n_refused} of {rows} refused"
         if "accuracy" not in found:
-            return f"{said}{found['rows']} row{'s' * (found['rows'] != 1)} classified"
+            return f"{said}{n_rows - n_refused} classified" if said else f"{rows} classified"
         counted = self._counted
-        which = " that have a label" if not self.rows.is_labelled.all() else ""
-        which += " that were not refused" if self.refused is not None else ""
+        kinds = [] if self.rows.is_labelled.all() else ["have a label"]
+        kinds += [] if self.refused is None else ["were not refused"]
+        which = f" that {' and '.join(kinds)}" if kinds else ""
         means = ""
         if class_ratio(self._true[counted]) >= UNBALANCED:
             balanced, f1 = 100 * found["balanced_accuracy"], 100 * found["macro_f1"]

@@ -117,7 +117,7 @@ def compare(
     column, protocol = f"{folds} folds", Protocol(folds=folds)
     options: dict[str, Any] = {"drop": drop, "only": columns, "ids": ids, "min_rows": min_rows}
     if truth is not None:
-        inputs.refuse_options_of_tables(**options)
+        inputs.refuse_options_of_tables(label=label, **options)
         rows = scenes.read_scene(data, truth, per_class, blocks or scenes.BLOCKS, seed)
         column, protocol = scenes.folds_of_blocks(rows, folds)
     else:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -16,16 +16,29 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dbdl.cli import inputs, outputs, terminal
+from dbdl.cli.answers import name_of_row
 from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.options import AsJson, Data, Label
 from dbdl.cli.outputs import EXPLANATIONS, PAGES, PICTURES
-from dbdl.cli.terminal import say
+from dbdl.cli.terminal import note, say
 from dbdl.datasets import Dataset
+from dbdl.datasets.image_rows import FILE
 from dbdl.estimators.explanation import Cell, Explanation
 from dbdl.persistence import load as load_model
 
 #: Features, and training rows, that are printed.
 N_FEATURES, N_ROWS = 10, 5
+
+
+class TrainingRows(NamedTuple):
+    """Rows that may be behind a decision, and their numbers in the file, from 1."""
+
+    rows: Dataset
+    numbers: NDArray[np.int64]
+
+    def name(self, i: int) -> str:
+        """Name of a row: its id, or its number."""
+        return str(self.numbers[i] if self.rows.ids is None else self.rows.ids[i])
 
 
 def explain(
@@ -62,18 +75,17 @@ def explain(
         )
     rows = inputs.read_data_for(whole, model, data, label)
     number = _number_of(row, rows, data)
-    learned = None if train is None else inputs.read_data_for(whole, model, train, label)
+    inputs.note_unknown_categories(whole, rows.rows(np.array([number])))
+    learned = None if train is None else _training_rows(whole, model, train, label)
     with user_mistakes():
         found = _explain(whole, rows, number, _label_in(classifier, against), learned)
     found = _with_names(whole, rows, number, found)
-    names = _names_of_rows(learned)
-    true = None if rows.y is None else rows.y[number]
     if as_json:
-        print(json.dumps(_for_programs(found, number, true), default=str))
+        print(json.dumps(_for_programs(found, rows, number, learned), default=str))
     else:
-        _print(found, names, number, true)
+        _print(found, rows, number, learned)
     if output is not None:
-        _write(found, output, rows, f"row {number + 1} of {rows.name}", names)
+        _write(found, output, rows, number, learned)
         say(f"wrote {output}")
 
 
@@ -83,14 +95,33 @@ def explain(
 def _number_of(row: int | None, rows: Dataset, data: str) -> int:
     """Return the index of the row that is asked for."""
     if row is None and rows.n_samples > 1:
+        what, other = "rows", ""
+        if rows.id_name == FILE:
+            what, other = "images", ", or name the file of one"
         raise UserError(
-            f"{data} has {rows.n_samples} rows; choose one with --row, from 1 to {rows.n_samples}"
+            f"{data} has {rows.n_samples} {what}; choose one with --row, from 1 to "
+            f"{rows.n_samples}{other}"
         )
     if row is not None and row > rows.n_samples:
         raise UserError(
             f"{data} has {rows.n_samples} row{'s' * (rows.n_samples > 1)}; there is no row {row}"
         )
     return 0 if row is None else row - 1
+
+
+def _true_label(rows: Dataset, number: int) -> Any:
+    """Return the label of a row; None where it is not known."""
+    return None if rows.y is None else rows.y[number]
+
+
+def _training_rows(whole: Any, model: Path, train: str, label: str | None) -> TrainingRows:
+    """Read training rows; those without a label, from which nothing was learned, are left out."""
+    rows = inputs.read_data_for(whole, model, train, label)
+    known = rows.is_labelled
+    if known.all() or not known.any():
+        return TrainingRows(rows, np.arange(1, rows.n_samples + 1))
+    note(f"{train}: no label in {(~known).sum()} of {len(known)} rows, which are left out")
+    return TrainingRows(rows.with_labels(), 1 + np.flatnonzero(known))
 
 
 def _label_in(classifier: Any, text: str | None) -> Any:
@@ -104,19 +135,20 @@ def _label_in(classifier: Any, text: str | None) -> Any:
 
 
 def _explain(
-    whole: Any, rows: Dataset, number: int, against: Any, learned: Dataset | None
+    whole: Any, rows: Dataset, number: int, against: Any, learned: TrainingRows | None
 ) -> Explanation:
     """Explain a row; a mistake is compared with the true class unless another is named."""
     classifier, X = _classifier_and_rows(whole, rows.X[number : number + 1])
     options: dict[str, Any] = {}
     if learned is not None:
-        options = {"X_train": _classifier_and_rows(whole, learned.X)[1], "y_train": learned.y}
+        known = learned.rows.y if learned.rows.is_labelled.any() else None
+        options = {"X_train": _classifier_and_rows(whole, learned.rows.X)[1], "y_train": known}
     predicted = classifier.predict(X)[0]
     if against is not None and against == predicted:
         raise UserError(f"row {number + 1} is predicted as {against}; give --against another class")
-    if against is None and rows.y is not None:
-        by_text = {str(label): label for label in classifier.classes_.tolist()}
-        true = by_text.get(str(rows.y[number]))
+    if against is None and (label := _true_label(rows, number)) is not None:
+        by_text = {str(own): own for own in classifier.classes_.tolist()}
+        true = by_text.get(str(label))
         against = None if true == predicted else true
     (found,) = classifier.explain(X, against=against, **options)
     return found
@@ -134,15 +166,7 @@ def _classifier_and_rows(whole: Any, X: NDArray[Any]) -> tuple[Any, NDArray[Any]
 
 def _with_names(whole: Any, rows: Dataset, number: int, found: Explanation) -> Explanation:
     """Return the explanation with the names of columns, or of pixels."""
-    columns = columns_of_features(whole)
-    if rows.feature_names is not None:
-        names = rows.feature_names
-    elif rows.image_shape is not None:
-        width = rows.image_shape[1]
-        names = tuple(f"pixel {j // width + 1},{j % width + 1}" for j in range(rows.n_features))
-    else:
-        what = "feature" if rows.column_roles is None else "column"
-        names = tuple(f"{what} {j + 1}" for j in range(rows.n_features))
+    columns, names = columns_of_features(whole), inputs.names_of_features(rows)
     if columns is None:
         own = names if len(names) == len(found.shares) else found.feature_names
         return replace(found, feature_names=tuple(own))
@@ -170,19 +194,17 @@ def columns_of_features(whole: Any) -> list[int] | None:
     return found
 
 
-def _names_of_rows(learned: Dataset | None) -> Callable[[int], str]:
-    """Names of training rows: their ids, or numbers from 1."""
-    ids = getattr(learned, "ids", None)
-    return lambda i: str(i + 1) if ids is None else str(ids[i])
+def _names_of(learned: TrainingRows | None) -> Callable[[int], str]:
+    return str if learned is None else learned.name
 
 
 # --------------------------------------------------------------------------------- the answer
 
 
-def _print(found: Explanation, names: Callable[[int], str], number: int, true: Any) -> None:
-    if true is not None:
-        right = str(true) == str(found.predicted)
-        print(f"Row {number + 1} is labelled {true}, so this is {'right' if right else 'wrong'}.")
+def _print(found: Explanation, rows: Dataset, number: int, learned: TrainingRows | None) -> None:
+    if said := _row_in_words(found, rows, number):
+        print(said)
+    names = _names_of(learned)
     print(found.in_words(names))
     shown, others = found.largest(N_FEATURES)
     table = [
@@ -202,7 +224,19 @@ def _print(found: Explanation, names: Callable[[int], str], number: int, true: A
         terminal.print_columns(("training row", "class", "share of its atoms"), behind)
 
 
-def _for_programs(found: Explanation, number: int, true: Any) -> dict[str, Any]:
+def _row_in_words(found: Explanation, rows: Dataset, number: int) -> str:
+    """Say which row it is and whether it is right; nothing of a row alone that has no name."""
+    name, true = name_of_row(rows, number), _true_label(rows, number)
+    if true is not None:
+        right = "right" if str(true) == str(found.predicted) else "wrong"
+        return f"{name} is labelled {true}, so this is {right}."
+    return "" if rows.ids is None and rows.n_samples == 1 else f"{name} has no label."
+
+
+def _for_programs(
+    found: Explanation, rows: Dataset, number: int, learned: TrainingRows | None
+) -> dict[str, Any]:
+    true = _true_label(rows, number)
     numbers = {
         name: getattr(found, name)
         for name in ("predicted", "against", "probability", "probability_against", "difference",
@@ -213,17 +247,25 @@ def _for_programs(found: Explanation, number: int, true: Any) -> dict[str, Any]:
         | ({} if np.isnan(part.baseline) else {"average": part.baseline})
         for part in found.features
     ]
-    rows = [
-        {"row": row.row + 1, "label": row.label, "share": row.share} for row in found.training_rows
-    ]
+    behind = []
+    for row in found.training_rows:
+        assert learned is not None
+        name = {"row": int(learned.numbers[row.row]), **_id_of(learned.rows, row.row)}
+        behind.append({**name, "label": row.label, "share": row.share})
+    name = {"row": number + 1, **_id_of(rows, number)}
     known = {} if true is None else {"truth": true.item() if hasattr(true, "item") else true}
-    return {"row": number + 1, **known, **numbers, "features": features, "training_rows": rows}
+    return {**name, **known, **numbers, "features": features, "training_rows": behind}
+
+
+def _id_of(rows: Dataset, number: int) -> dict[str, str]:
+    return {} if rows.ids is None else {"id": str(rows.ids[number])}
 
 
 def _write(
-    found: Explanation, output: Path, rows: Dataset, of_what: str, names: Callable[[int], str]
+    found: Explanation, output: Path, rows: Dataset, number: int, learned: TrainingRows | None
 ) -> None:
     """Write the explanation in the format of the file's ending."""
+    of_what = f"{name_of_row(rows, number)} of {rows.name}"
     ending, shape = output.suffix.lower(), rows.image_shape
     if shape is not None and np.prod(shape) != len(found.shares):
         shape = None
@@ -241,11 +283,13 @@ def _write(
     if ending in PAGES.endings:
         from dbdl.report import write_explanation
 
-        write_explanation(found, output, subtitle=of_what, image_shape=shape, name_of_row=names)
+        write_explanation(
+            found, output, subtitle=of_what, image_shape=shape, name_of_row=_names_of(learned)
+        )
     else:
         from dbdl.plotting import ExplanationDisplay
         from dbdl.plotting.accuracy import write_figure
 
         assert ending in PICTURES.endings
-        display = ExplanationDisplay.from_explanation(found, image_shape=shape)
+        display = ExplanationDisplay.from_explanation(found, image_shape=shape, subtitle=of_what)
         write_figure(display.figure_, output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import sys
 import warnings
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from dbdl._columns import LeftOutWarning, some
+from dbdl._columns import Columns, LeftOutWarning, Listing, some, some_columns
 from dbdl.cli.errors import UserError
 from dbdl.cli.progress import SweepsBar
 from dbdl.cli.terminal import note, say
@@ -24,6 +23,7 @@ from dbdl.datasets import Dataset, load
 from dbdl.datasets.cells import is_gap
 from dbdl.datasets.image_rows import FILE
 from dbdl.datasets.preparation import as_numbers
+from dbdl.datasets.texts import STDIN
 from dbdl.experiments.measure import common_settings
 from dbdl.experiments.rows import labelled_rows
 from dbdl.maps import is_cube_file
@@ -47,9 +47,14 @@ def known_methods(asked: Sequence[str] | None) -> list[str]:
 
 
 def make_model(name: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
-    """Return a fresh estimator with settings such as ``n_chains=3``."""
+    """Return a fresh estimator with settings such as ``n_chains=3``, whose fit can be saved."""
     (known,) = known_methods([name])
     method = methods()[known]
+    if not method.can_be_saved:
+        raise UserError(
+            f"models of {known} cannot be saved: nothing checks their parts when a file is read. "
+            "Use dbdl compare, which saves none, or fit it in Python"
+        )
     given = dict(map(_setting, settings))
     parameters = method().get_params()
     if unknown := set(given) - set(parameters):
@@ -76,11 +81,6 @@ def with_progress_bar(model: Any, *, quiet: bool) -> Any:
     return model.set_callbacks(SweepsBar())
 
 
-def names_in(given: Sequence[str] | None) -> list[str]:
-    """Return names of columns, given one by one or with commas; quotes protect a comma."""
-    return [name.strip() for text in given or () for name in next(csv.reader([text]), ())]
-
-
 def refuse_options_of_tables(**options: Any) -> None:
     """Refuse options of tables and other rows for a scene, where they would do nothing."""
     words = {"only": "columns", "ids": "id", "min_rows": "min-rows"}
@@ -102,26 +102,44 @@ def read_data(
     ``drop`` and ``only`` are names of columns as they were given, and classes with fewer rows than
     ``min_rows`` are left out.
     """
-    if is_cube_file(data):
+    known = options.get("columns")
+    of_images = isinstance(known, Columns) and known.image_shape is not None
+    if is_cube_file(data) and not of_images:
         raise UserError(
             f"{data} is a cube of spectra: name the labels of its pixels with --truth (dbdl fit, "
             "dbdl compare), or classify its pixels with dbdl map"
         )
     if only:
-        options["columns"] = names_in(only)
+        options["columns"] = list(map(Listing, only))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)  # said below
-        rows = load(data, drop=names_in(drop), **options)
+        rows = load(data, drop=list(map(Listing, drop or ())), **options)
     if rows.column_kinds is not None:
         say(columns_in_words(rows))
     return without_small_classes(rows, min_rows)
 
 
+def names_of_features(rows: Dataset) -> tuple[str, ...]:
+    """Return names of columns, or places of pixels; where there are none, numbers from 1."""
+    if rows.feature_names is not None:
+        return rows.feature_names
+    if rows.image_shape is not None:
+        width = rows.image_shape[1]
+        return tuple(f"pixel {j // width + 1},{j % width + 1}" for j in range(rows.n_features))
+    if rows.column_roles is not None:
+        return tuple(f"column {j}" for j in _places(rows))
+    return tuple(f"feature {j + 1}" for j in range(rows.n_features))
+
+
+def _places(rows: Dataset) -> list[str]:
+    """Return the numbers, from 1, of the columns of a table that are features."""
+    return [str(j + 1) for j, role in enumerate(rows.column_roles or "") if role == "f"]
+
+
 def columns_in_words(rows: Dataset) -> str:
     """Say what the columns of a table are: how many numbers and categories, and which dropped."""
     kinds = rows.column_kinds or ""
-    places = [str(j + 1) for j, role in enumerate(rows.column_roles or "") if role == "f"]
-    names = rows.feature_names or places
+    names = rows.feature_names or _places(rows)
     said = []
     for kind, word in (("n", "number"), ("c", "categor")):
         chosen = [name for name, own in zip(names, kinds, strict=True) if own == kind]
@@ -129,9 +147,11 @@ def columns_in_words(rows: Dataset) -> str:
             ending = (
                 ("s" * (len(chosen) > 1)) if kind == "n" else ("ies" if len(chosen) > 1 else "y")
             )
-            said.append(f"{len(chosen)} {word}{ending} ({some(chosen, MOST_NAMES)})")
+            said.append(f"{len(chosen)} {word}{ending} ({some_columns(chosen, MOST_NAMES)})")
     if rows.left_out:
-        reasons = [f"{name or 'no name'} ({why})" for name, why in rows.left_out.items()]
+        reasons = [
+            f"{some_columns([name or 'no name'])} ({why})" for name, why in rows.left_out.items()
+        ]
         said.append(f"{len(reasons)} dropped: {some(reasons, MOST_NAMES)}")
     gaps = sum(int(is_gap(rows.X[:, j]).sum()) for j in range(rows.n_features))
     others = [f"{gaps} missing cell{'s' * (gaps > 1)}"] if gaps else []
@@ -189,8 +209,9 @@ def read_data_for(
         image_shape=columns.image_shape,
     )
     if rows.n_features != n_features:
+        shown = "standard input" if data == STDIN else data
         raise UserError(
-            f"{data} has {rows.n_features} features, but the model was fitted on {n_features}"
+            f"{shown} has {rows.n_features} features, but the model was fitted on {n_features}"
         )
     return _with_known_labels(rows, estimator, data, label)
 
@@ -266,10 +287,11 @@ def note_odd_classes(rows: Dataset, label: str | None) -> None:
         return
     counts = np.unique(rows.y, return_counts=True)[1]
     small = [str(c) for c, n in zip(rows.classes, counts, strict=True) if n < FEW_ROWS]
-    if label is None and rows.label_name and 2 * len(counts) > rows.n_samples >= 2 * FEW_ROWS:
+    if rows.label_name and 2 * len(counts) > rows.n_samples >= 2 * FEW_ROWS:
+        column = "the last column" if label is None else "the column"
         note(
-            f"the last column, {rows.label_name}, has {len(counts)} different values in "
-            f"{rows.n_samples} rows; if it does not hold the labels, name theirs with --label"
+            f"{column}, {rows.label_name}, has {len(counts)} different values in {rows.n_samples} "
+            "rows; if it does not hold the labels, name the column that does with --label"
         )
     elif small:
         one = len(small) == 1
@@ -280,12 +302,25 @@ def note_odd_classes(rows: Dataset, label: str | None) -> None:
         )
 
 
+def check_classes(rows: Dataset) -> None:
+    """Refuse rows of a single class, and say where their labels came from."""
+    if rows.y is None or len(rows.classes) > 1:
+        return
+    only = repr(str(rows.classes[0]))
+    if rows.id_name == FILE:
+        said = f"all images are in the folder {only}. Expected a folder of images for each class"
+    elif rows.column_roles is not None:
+        column = f"column {'of the labels' if rows.label_name is None else rows.label_name}"
+        said = (
+            f"all labels in the {column} are {only}. Expected at least 2 classes. Name the column "
+            "of the labels with --label, or add rows of another class"
+        )
+    else:
+        said = f"all labels are {only}. Expected at least 2 classes. Add rows of another class"
+    raise UserError(f"{rows.name} has one class only, so there is nothing to tell apart: {said}.")
+
+
 def smallest_class(rows: Dataset) -> int:
     """Return the number of rows of the smallest class; a single class is refused."""
-    counts = np.unique(labelled_rows(rows, unit=False).y, return_counts=True)[1]
-    if len(counts) < 2:
-        raise UserError(
-            f"{rows.name} has only one class, {str(rows.classes[0])!r}; there is nothing to tell "
-            "apart. Name the column of the labels with --label."
-        )
-    return int(counts.min())
+    check_classes(rows)
+    return int(np.unique(labelled_rows(rows, unit=False).y, return_counts=True)[1].min())

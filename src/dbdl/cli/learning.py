@@ -83,15 +83,6 @@ def fit(
     set aside to measure the accuracy, and when dbdl map --max-error should refuse.
     """
     outputs.check_outputs([data, truth], {MODELS: [output]})
-    options: dict[str, Any] = {"drop": drop, "only": columns, "ids": ids, "min_rows": min_rows}
-    test = None
-    if truth is not None:
-        inputs.refuse_options_of_tables(**options, refusals=refusals)
-        rows, test = scenes.read_scene_parts(data, truth, per_class, blocks, seed)
-    else:
-        scenes.refuse_options(blocks, per_class)
-        rows = inputs.read_data(data, label=label, **options)
-        inputs.note_odd_classes(rows, label)
     model = inputs.make_model(method, settings or [], seed, jobs)
     if checkpoint is not None:
         if "checkpoint" not in model.get_params():
@@ -99,6 +90,16 @@ def fit(
         model.set_params(checkpoint=str(checkpoint))
     if refusals is not None and not hasattr(model, "fit_refusals"):
         raise UserError(f"{method} cannot refuse rows; leave --refusals out")
+    options: dict[str, Any] = {"drop": drop, "only": columns, "ids": ids, "min_rows": min_rows}
+    test = None
+    if truth is not None:
+        inputs.refuse_options_of_tables(label=label, **options, refusals=refusals)
+        rows, test = scenes.read_scene_parts(data, truth, per_class, blocks, seed)
+    else:
+        scenes.refuse_options(blocks, per_class)
+        rows = inputs.read_data(data, label=label, **options)
+        inputs.check_classes(rows)
+        inputs.note_odd_classes(rows, label)
     learned, kept_back = _split(rows, refusals, seed)
     model = inputs.with_progress_bar(model, quiet=as_json)
     with user_mistakes(), kept_in(checkpoint):

@@ -12,7 +12,7 @@ from dbdl.cli import outputs, progress, terminal
 from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.options import AsJson, Truth
 from dbdl.cli.outputs import MAP_NUMBERS, MAPS, PICTURES
-from dbdl.cli.terminal import say
+from dbdl.cli.terminal import note, say
 from dbdl.maps import ClassMap, classify_cube, draw_map, map_files, read_cube, read_truth, write_map
 from dbdl.maps import Truth as Labels
 from dbdl.maps.classify import check_bands, check_wavelengths
@@ -39,13 +39,16 @@ def map_scene(
         str, typer.Option(help="What pixels of a window share: scores, or the atoms of codes.")
     ] = "scores",
     refuse_below: Annotated[
-        float | None, typer.Option(help="Refuse pixels whose class is less probable.")
+        float | None,
+        typer.Option(min=0, max=1, help="Refuse pixels whose class is less probable."),
     ] = None,
     max_error: Annotated[
         float | None,
         typer.Option(
+            min=0,
+            max=1,
             help="Refuse so many pixels that at most this share of the others is wrong; for models "
-            "of dbdl fit --blocks."
+            "of dbdl fit --blocks.",
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
@@ -83,6 +86,12 @@ def map_scene(
         written.append(draw_map(found, picture, cube=cube, truth=labels))
     for file in filter(None, written):
         say(f"wrote {file}")
+    if refuse_below is not None and found.n_pixels and found.refused.sum() == found.n_pixels:
+        largest = np.nanmax(found.confidence)
+        note(
+            f"every pixel is refused: no class is as probable as {refuse_below}, the most "
+            f"probable one has {largest:.4g}; give --refuse-below a smaller number"
+        )
     _print(found, labels, as_json)
 
 
@@ -102,6 +111,8 @@ def _print(found: ClassMap, labels: Labels | None, as_json: bool) -> None:
         return
     terminal.print_pairs(shown, as_json)
     share = 100 / max(1, found.n_pixels)
+    if found.refuses:
+        counts = {**counts, "(refused)": shown["refused"]}
     parts = ((name, f"{n:,}", f"{share * n:.1f} %") for name, n in counts.items())
     terminal.print_columns(("class", "pixels", "share"), parts)
 

@@ -11,19 +11,19 @@ import typer
 Data = Annotated[
     str,
     typer.Argument(
-        help="A data set by name (see: dbdl data), a file, a folder of images, or - for a table "
-        "from standard input."
+        help="A data set by name (see: dbdl data), a file, a folder of images, or - for a table, "
+        "or one image to predict, from standard input."
     ),
 ]
 Label = Annotated[
     str | None, typer.Option(help="Labels: by default the last column, or the array y.")
 ]
-Drop = Annotated[
-    list[str] | None, typer.Option(help="Columns to leave out: repeat, or use commas.")
-]
+#: How names of columns are listed; exact names win, see `dbdl._columns.Listing`.
+_LIST = "repeat, or use commas. A name may have a comma itself, with or without double quotes."
+Drop = Annotated[list[str] | None, typer.Option(help=f"Columns to leave out: {_LIST}")]
 OnlyColumns = Annotated[
     list[str] | None,
-    typer.Option("--columns", help="Columns to learn from, and no others: repeat, or use commas."),
+    typer.Option("--columns", help=f"Columns to learn from, and no others: {_LIST}"),
 ]
 Id = Annotated[
     str | None, typer.Option("--id", help="Column that names the rows; not learned from.")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dbdl.cli import inputs, outputs, progress, terminal
+from dbdl.cli.answers import name_of_row
 from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.options import Label, PictureForm, Seed
 from dbdl.cli.outputs import PAGES, PICTURES
@@ -32,7 +33,8 @@ def report(
     data: Annotated[str | None, typer.Option(help="Labelled rows to test a model on.")] = None,
     label: Label = None,
     table: Annotated[
-        str | None, typer.Option(help="Name of the table that the results belong to.")
+        str | None,
+        typer.Option(help="Table that the results belong to: its name, or your .toml file."),
     ] = None,
 ) -> None:
     """Write a page to look at: of a model and test rows, or of the results of a table."""
@@ -52,7 +54,9 @@ def report(
         inputs.note_unknown_categories(model, rows)
         model, rows = inputs.prepared(model, rows)
         test = labelled_rows(rows, unit=False)
-        write_report(model, rows, test, output, origin=origin_of(data))
+        called = [name_of_row(rows, i, numbered=False) for i in range(rows.n_samples)]
+        told = {"title": f"{source.name} on {rows.name}", "row_names": called}
+        write_report(model, rows, test, output, origin=origin_of(data), **told)
 
 
 def figures(
@@ -142,16 +146,19 @@ def write_report(
     """Write a report on a model and test rows of a data set."""
     from dbdl.report import write_report as write
 
-    shape, names = rows.image_shape, test.names
+    names = test.names or inputs.names_of_features(rows)
+    options = {**more, "image_shape": rows.image_shape, "feature_names": names}
     with user_mistakes():
-        write(model, test.X, test.y, page, image_shape=shape, feature_names=names, **more)
+        write(model, test.X, test.y, page, **options)
     say(f"wrote {page}")
 
 
 def _table_of(records: Sequence[Record], name: str | None, title: str) -> Table:
     """Return the table that records belong to; one made of them where it has no name."""
-    name = name or str(records[0]["table"])
     quick = bool(records[0].get("quick", False))
+    if name is not None:  # one of ours, or a file of the user's; others are refused
+        return with_search_note(load_table(name), quick)
+    name = str(records[0]["table"])
     if name in table_names():
         return with_search_note(load_table(name), quick)
     columns = {str(r["column"]): Protocol(folds=2) for r in records}

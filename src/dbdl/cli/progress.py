@@ -55,7 +55,9 @@ def shown_progress(*columns: ProgressColumn | str, quiet: bool) -> Iterator[Prog
     console = Console(stderr=True, quiet=quiet)
     LIVE.append(console)
     try:
-        with Progress(*columns, console=console, transient=True) as progress:
+        # in a file, where nothing can be drawn anew, a bar would leave an empty line
+        hidden = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
             yield progress
     finally:
         LIVE.remove(console)

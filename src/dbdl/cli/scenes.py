@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dbdl.cli.errors import UserError, user_mistakes
+from dbdl.cli.inputs import check_classes
 from dbdl.cli.terminal import say
 from dbdl.datasets import Dataset
 from dbdl.experiments.measure import Part
@@ -27,6 +28,7 @@ def read_scene(data: str, truth: Path, per_class: int, blocks: int | None, seed:
     labels = read_truth(truth, cube)
     wanted = None if blocks == 1 else blocks
     rows = labelled_pixels(cube, labels, per_class=per_class, n_blocks=wanted, random_state=seed)
+    check_classes(rows)
     say(
         f"{rows.n_samples:,} of {labels.n_labelled:,} labelled pixels of {cube.name} used, at most "
         f"{per_class} per class (--per-class); {rows.n_features} bands, {len(rows.classes)} classes"

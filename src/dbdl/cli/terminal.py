@@ -76,7 +76,7 @@ def note(message: str) -> None:
 def print_pairs(found: dict[str, Any], as_json: bool) -> None:
     """Print names and values; those that are None are left out on the screen.
 
-    Accuracies are per cent on the screen, and shares for programs.
+    Accuracies and other shares are in per cent on the screen, and from 0 to 1 for programs.
     """
     if as_json:
         print(json.dumps(found))
@@ -85,11 +85,17 @@ def print_pairs(found: dict[str, Any], as_json: bool) -> None:
     print_columns((), ((name, _value_in_words(name, v)) for name, v in known))
 
 
+#: Words in the names of shares.
+SHARES = ("accuracy", "macro f1", "share", "confidence")
+
+
 def _value_in_words(name: str, value: Any) -> str:
-    """Return a value as text; shares of rows are in %, as everywhere on the screen."""
+    """Return a value as text; shares are in %, as everywhere on the screen."""
+    if isinstance(value, int):
+        return f"{value:,}"
     if not isinstance(value, float):
         return str(value)
-    is_share = name.endswith(("accuracy", "macro f1"))
+    is_share = any(word in name for word in SHARES)
     return f"{100 * value:.2f} %" if is_share else f"{value:.4g}"
 
 

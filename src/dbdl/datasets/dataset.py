@@ -168,6 +168,12 @@ class Dataset:
         known = {name: getattr(self, name) for name in PER_ROW if getattr(self, name) is not None}
         return replace(self, **{name: values[chosen] for name, values in known.items()})
 
+    def with_labels(self) -> Dataset:
+        """Return the rows that have a label."""
+        if self.y is None:
+            return self.rows(np.zeros(self.n_samples, dtype=bool))
+        return replace(self.rows(self.is_labelled), y=known_labels(self.y))
+
     def frame(self) -> Any:
         """Return the features as a pandas DataFrame, with their names.
 
@@ -264,8 +270,8 @@ def clean_labels(y: ArrayLike, name: str) -> Array:
         odd = ~np.isfinite(labels) | (labels != np.round(labels))
         if odd.any():
             raise DataError(
-                f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; say "
-                "which column or array holds the labels (label=...)"
+                f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; name "
+                "the column or array that holds the labels: --label (in Python, label=...)"
             )
         labels = labels.astype(np.int64)
     if labels.ndim != 1 or labels.dtype.kind not in "iubU":

@@ -40,7 +40,8 @@ def load(
         ``"digits"``, ``"wine"``, ``"iris"`` or ``"breast_cancer"``, which come with scikit-learn; a
         name of `sources`; or a path: an ``.npz``, ``.csv``, ``.csv.gz``, ``.xlsx``, ``.parquet``
         or ``.mat`` file, or a folder that holds one folder of images per class; ``"-"`` reads a
-        table from standard input. One image, or a folder of images, may be read without labels.
+        table, or one image, from standard input. One image, or a folder of images, may be read
+        without labels.
     features : str, optional
         Kind of features: ``"pixels"``, ``"random faces"``, ``"spatial pyramid"``; by default the
         paper's for a data set of `sources`, and pixels for a folder of images.
@@ -110,7 +111,10 @@ def load(
     shape, known = _checked_shape(image_shape), _checked_columns(columns, path)
     dropped = checked_names("drop", drop)
     if (dropped or ids is not None) and not _is_table(path):
-        raise DataError(f"{path} is not a table, so drop= and ids= have no use; {TABLES_ARE}")
+        raise DataError(
+            f"{path} is not a table, so it has no columns for --drop and --id (in Python, drop= "
+            f"and ids=); {TABLES_ARE}"
+        )
     options = Options(
         features, settings or {}, cache, n_jobs, label, labelled, shape, known, dropped, ids
     )
@@ -145,7 +149,10 @@ def _checked_columns(columns: Sequence[str] | Columns | None, path: Path) -> Col
         return columns
     found = columns_by_name(columns)
     if not _is_table(path):
-        raise DataError(f"{path} is not a table, so columns= has no use; {TABLES_ARE}")
+        raise DataError(
+            f"{path} is not a table, so it has no columns for --columns (in Python, columns=); "
+            f"{TABLES_ARE}"
+        )
     return found
 
 

@@ -24,9 +24,15 @@ from dbdl.datasets.dataset import (
     make_dataset,
     needing,
 )
-from dbdl.datasets.image_rows import dataset_of_images, is_image, list_images
-from dbdl.datasets.tables import read_csv, read_parquet, read_stdin, read_workbook
-from dbdl.datasets.texts import STDIN
+from dbdl.datasets.image_rows import (
+    dataset_of_content,
+    dataset_of_images,
+    is_content_of_image,
+    is_image,
+    list_images,
+)
+from dbdl.datasets.tables import read_content, read_csv, read_parquet, read_workbook
+from dbdl.datasets.texts import STDIN, content_of
 
 # Names that features and labels go under, the plainest first; compared in lower case.
 FEATURE_NAMES = ("x", "features", "feature", "feats", "fea", "data")
@@ -36,6 +42,11 @@ SPLIT_NAMES = (
     ("y_train", "label_train", "y_test", "label_test"),  # as DICTOL does: Y are features
 )
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "gnd", "class")
+#: What to do with images to learn from them.
+TO_LEARN = (
+    "to learn, put the images of each class in a folder named after the class, and give the folder "
+    "that holds these"
+)
 # MATLAB files of version 7.3 are HDF5; MATLAB writes a header of its own before that part.
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 HDF5_STARTS = (0, 512)
@@ -49,9 +60,9 @@ LCKSVD_NAMES = (
 
 
 def read_file(path: Path, options: Options) -> Dataset:
-    """Read a file by its ending, a folder of images, or a table from standard input."""
+    """Read a file by its ending, a folder of images, or a table or image from standard input."""
     if str(path) == STDIN:
-        return read_stdin(path, options)
+        return read_stdin(options)
     if path.is_dir():
         return read_folder(path, options)
     if is_image(path) and path.is_file():
@@ -122,12 +133,21 @@ def read_folder(folder: Path, options: Options, keep: Callable[[Path], bool] = i
 def read_image(path: Path, options: Options) -> Dataset:
     """Read one image, which has no label."""
     if options.labelled:
-        raise DataError(
-            f"{path} is one image; to learn, put the images of each class in a folder named after "
-            "the class, and give the folder that holds these"
-        )
+        raise DataError(f"{path} is one image; {TO_LEARN}")
     options = replace(options, features=options.features or "pixels")
     return dataset_of_images([path], None, path.parent, options)
+
+
+def read_stdin(options: Options) -> Dataset:
+    """Read a table or one image from standard input; its content says what it is."""
+    content, shown = content_of(Path(STDIN)), Path("standard input")
+    if not is_content_of_image(content):
+        return read_content(content, shown, options)
+    if options.labelled:
+        raise DataError(f"{shown} is one image; {TO_LEARN}")
+    if options.drop or options.ids is not None:
+        raise DataError(f"{shown} is an image, so it has no columns to drop and no ids")
+    return dataset_of_content(content, str(shown), options)
 
 
 def read_npz(path: Path, options: Options) -> Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,17 @@ from dbdl.datasets.cache import cached
 from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
+from dbdl.features.images import decode_grey
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
 from dbdl.features.spatial_pyramid import VERSION as PYRAMID_VERSION
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff"})
+
+# How files of images begin: PNG, JPEG, GIF, TIFF, BMP, and the netpbm formats.
+STARTS = (
+    rb"\x89PNG", rb"\xff\xd8\xff", rb"GIF8[79]a", rb"II\*\0|MM\0\*", rb"(?s)BM.{4}\0\0\0\0",
+    rb"P[1-6]\s+(#[^\n]*\n\s*)*\d+\s+\d+\s",
+)  # fmt: skip
 
 # The paper reduces spatial pyramids to this many numbers by PCA.
 N_COMPONENTS = 3000
@@ -76,11 +84,30 @@ def dataset_of_images(
         X = _EXTRACTORS[features](files, dict(options.settings), options)
     except DataError:
         raise
-    except ValueError as error:  # an image or a parameter that an extractor refuses
-        raise DataError(f"{name}: {error}") from error
+    except ValueError as error:  # an image or a parameter that an extractor refuses, and names
+        raise DataError(str(error)) from error
     ids = np.array([name for name, _ in files])
     details = {"feature_kind": features, "image_shape": shape, "ids": ids, "id_name": FILE}
     return make_dataset(X, y, name, **details)
+
+
+def is_content_of_image(content: bytes) -> bool:
+    """Whether bytes begin as a file of an image does, and no table."""
+    return any(re.match(start, content) is not None for start in STARTS)
+
+
+def dataset_of_content(content: bytes, name: str, options: Options) -> Dataset:
+    """Make a row of the pixels of an image, given as the bytes of its file."""
+    if options.settings or options.features not in (None, "pixels"):
+        raise DataError(f"{name} is an image, of which only pixels are read; save it as a file")
+    try:
+        grey = decode_grey(content, name)
+        shape = options.image_shape or _usual_side(grey.shape[0], grey.shape[1])
+        grey = decode_grey(content, name, shape)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    row = grey.reshape(1, -1)
+    return make_dataset(row, None, name, feature_kind="pixels", image_shape=shape)
 
 
 def _pixels(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
@@ -105,7 +132,12 @@ def read_pixels(paths: Sequence[Path], shape: tuple[int, int] | None) -> NDArray
 def _usual_shape(paths: Sequence[Path]) -> tuple[int, int]:
     shapes = {_shape(path) for path in paths}
     height, width = shapes.pop()
-    return (SIDE, SIDE) if shapes or height * width > SIDE * SIDE else (height, width)
+    return (SIDE, SIDE) if shapes else _usual_side(height, width)
+
+
+def _usual_side(height: int, width: int) -> tuple[int, int]:
+    """Height and width that images of this size are brought to."""
+    return (SIDE, SIDE) if height * width > SIDE * SIDE else (height, width)
 
 
 def _shape(path: Path) -> tuple[int, int]:

@@ -24,8 +24,11 @@ from dbdl._columns import (
     Table,
     choose_features,
     find_features,
+    listing,
     refuse_no_features,
     some,
+    some_columns,
+    spelled_out,
     warn_of,
 )
 from dbdl._files import reading
@@ -42,15 +45,7 @@ from dbdl.datasets.cells import (
     read_column_as,
     usual_decimal,
 )
-from dbdl.datasets.dataset import (
-    Array,
-    DataError,
-    Dataset,
-    Options,
-    known_labels,
-    make_dataset,
-    needing,
-)
+from dbdl.datasets.dataset import Array, DataError, Dataset, Options, make_dataset, needing
 from dbdl.datasets.texts import (
     Line,
     content_of,
@@ -92,10 +87,8 @@ def read_parquet(path: Path, options: Options) -> Dataset:
     return _dataset_of_parquet(path, path, options)
 
 
-def read_stdin(path: Path, options: Options) -> Dataset:
-    """Read a table from standard input; its content says which kind of table it is."""
-    content = content_of(path)
-    shown = Path("standard input")
+def read_content(content: bytes, shown: Path, options: Options) -> Dataset:
+    """Read a table from its bytes, which say which kind of table it is."""
     ending = ending_of_content(content)
     if ending == ".parquet":
         return _dataset_of_parquet(shown, io.BytesIO(content), options)
@@ -104,12 +97,12 @@ def read_stdin(path: Path, options: Options) -> Dataset:
 
 
 def _dataset_of_lines(path: Path, lines: list[Line], separator: str, options: Options) -> Dataset:
-    columns = options.columns or Columns()
-    asked = {options.label, options.ids, *options.drop, columns.label}
 
     def are_known(cells: Collection[str]) -> bool:
+        asked = _spelled_out(options, cells)
+        columns = asked.columns or Columns()
         features = columns.features is not None and set(columns.features) <= set(cells)
-        return features or bool(asked & set(cells))
+        return features or bool({asked.label, asked.ids, *asked.drop, columns.label} & set(cells))
 
     names, body = split_header(path, lines, are_known)
     shown = names or [str(j + 1) for j in range(len(body[0][1]))]
@@ -144,6 +137,7 @@ class _Choice:
 
 def _dataset(table: _AnyTable, options: Options) -> Dataset:
     """Choose columns of a table and read them."""
+    options = _spelled_out(options, table.names)
     chosen = _choose(table, options)
     columns = _read(table, chosen.features, options.columns)
     has_texts = any(column.kind is Kind.CATEGORIES for column in columns)
@@ -172,6 +166,14 @@ def _dataset(table: _AnyTable, options: Options) -> Dataset:
     return _labelled(found, table) if options.labelled else found
 
 
+def _spelled_out(options: Options, known: Collection[str]) -> Options:
+    """Return options with names of columns one by one, as far as they come in lists."""
+    columns = options.columns
+    if columns is not None and columns.features is not None:
+        columns = replace(columns, features=spelled_out(columns.features, known))
+    return replace(options, drop=spelled_out(options.drop, known), columns=columns)
+
+
 def _labelled(found: Dataset, table: _AnyTable) -> Dataset:
     """Return the rows that have labels; the others are left out with a warning."""
     known = found.is_labelled
@@ -185,7 +187,7 @@ def _labelled(found: Dataset, table: _AnyTable) -> Dataset:
         f"{table.path}: no label in {len(missing)} of {len(known)} rows, which are left out "
         f"({places})"
     )
-    return replace(found.rows(known), y=known_labels(found.y))
+    return found.with_labels()
 
 
 def _choose(table: _AnyTable, options: Options) -> _Choice:
@@ -226,7 +228,7 @@ def _numbers(table: Table, names: Sequence[str]) -> list[int]:
 
 def _known_columns(table: Table) -> str:
     if table.has_header:
-        return f"its columns are {some(table.names)}"
+        return f"its columns are {some_columns(table.names)}"
     return f"it has no header, and its columns go by their numbers, 1 to {len(table.names)}"
 
 
@@ -255,8 +257,8 @@ def _read(table: _AnyTable, features: list[int], known: Columns | None) -> list[
         first = next(column for _, column in pairs if column.unsure)
         shown = table.example(features[columns.index(first)])
         warn_caller(
-            f"{table.path}: in column{'s' * (len(unsure) > 1)} {some(unsure)}, {shown!r} was read "
-            f"as {number(shown, first.unsure):.16g}"
+            f"{table.path}: in column{'s' * (len(unsure) > 1)} {some_columns(unsure)}, {shown!r} "
+            f"was read as {number(shown, first.unsure):.16g}"
         )
     return columns
 
@@ -272,7 +274,7 @@ def _in_words(table: _AnyTable, problems: dict[int, Column], *, can_drop: bool) 
     if can_drop:
         them = "them" if several else "it"
         tail = (
-            f"Mend {them}, or leave {them} out: --drop {','.join(names)} (in Python, drop={names})"
+            f"Mend {them}, or leave {them} out: --drop {listing(names)} (in Python, drop={names})"
         )
     return head + "\n".join(said) + "\n" + tail
 

@@ -218,7 +218,7 @@ class ExplainingMixin:
     def _atom_shares(
         self, codes: list[csr_matrix], pair: Pair, nearest: Nearest
     ) -> tuple[AtomShare, ...]:
-        found, labels = [], self.classes_.tolist()
+        found, labels, first = [], self.classes_.tolist(), 0
         for number, (chain, part) in enumerate(zip(self.chains_, codes, strict=True)):
             weights = weights_of_atoms(chain, pair)
             for k, coefficient in zip(part.indices.tolist(), part.data.tolist(), strict=True):
@@ -226,11 +226,11 @@ class ExplainingMixin:
                 owner = labels[int(probability.argmax())]
                 share = float(coefficient * weights[k])
                 near = nearest.get((number, k), ())
+                numbers, view = (first + k, number, k), chain.view.name
                 found.append(
-                    AtomShare(
-                        number, k, chain.view.name, owner, probability, coefficient, share, near
-                    )
+                    AtomShare(*numbers, view, owner, probability, coefficient, share, near)
                 )
+            first += len(chain.atoms)
         return tuple(sorted(found, key=lambda atom: -abs(atom.share)))
 
     def _nearest(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from dbdl._arrays import Array, as_labels
 from dbdl.estimators._weights import check_weights
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.refusals import UnseenRows, thinned
+from dbdl.learn.refusals import CONFIDENCE, UnseenRows, highest_refused, thinned
 from dbdl.rows.readers import is_dask
 
 
@@ -92,8 +92,8 @@ class RefusalMixin:
         max_error : float, default=None
             Largest error rate among the rows that are not refused. It holds, with the given
             ``confidence`` over the rows of `fit_refusals`, for new rows from the same distribution.
-            If they are too few, or no threshold passes, every row is refused: 59 rows are enough
-            for 0.05 if none is wrong, a few hundred otherwise.
+            If they are too few, or no threshold passes, every row is refused with a warning: 59
+            rows are enough for 0.05 if none is wrong, a few hundred otherwise.
         min_probability : float, default=None
             Refuse rows whose most probable class is less probable than this. Promises nothing, and
             needs no `fit_refusals`.
@@ -118,8 +118,8 @@ class RefusalMixin:
             least = _share(min_probability, "min_probability")
             return self.predict_proba(X).max(axis=1) < least
         max_error = _share(max_error, "max_error")
-        confidence = _share(0.95 if confidence is None else confidence, "confidence")
-        threshold = self._measured().threshold_of_acceptance(max_error, confidence)
+        confidence = _share(CONFIDENCE if confidence is None else confidence, "confidence")
+        threshold = highest_refused(self._measured(), max_error, confidence)
         return self.predict_proba(X).max(axis=1) <= threshold
 
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:

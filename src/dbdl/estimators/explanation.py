@@ -92,6 +92,7 @@ class NearRow(NamedTuple):
 class AtomShare(NamedTuple):
     """The share of one atom."""
 
+    number: int  # index in ``atoms_``, which has the atoms of all chains
     chain: int  # index in ``chains_``
     atom: int  # index in the atoms of the chain
     view: str
@@ -280,7 +281,9 @@ class Explanation(Record):
             parts.append(f"For {against}: {named}.")
         others = self.shares.sum() - sum(part.share for part in best + worst)
         n_others = len(self.shares) - len(best) - len(worst)
-        if n_others:
+        if n_others == 1:
+            parts.append(f"The other feature adds {others:+.2g}.")
+        elif n_others:
             parts.append(f"The other {n_others} features together add {others:+.2g}.")
         parts.append(f"For {self.baseline_in_words} the scores differ by {self.constant:+.2g}.")
         if self.training_rows:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,12 +51,24 @@ def read_grey(
     >>> read_grey(np.full((40, 20, 3), 255, dtype=np.uint8), longest_side=10).shape
     (10, 5)
     """
-    grey = _from_file(Path(image)) if isinstance(image, str | Path) else _from_array(image)
+    if isinstance(image, str | Path):
+        grey = _decoded(Path(image), str(Path(image)))
+    else:
+        grey = _from_array(image)
     if longest_side is not None and not (isinstance(longest_side, Integral) and longest_side > 0):
         raise ValueError(f"longest_side is {longest_side!r}. Expected None or a number of pixels.")
     if longest_side is not None and max(grey.shape) > longest_side:
         scale = longest_side / max(grey.shape)
         shape = (max(1, round(grey.shape[0] * scale)), max(1, round(grey.shape[1] * scale)))
+    return grey if shape is None or shape == grey.shape else _resize(grey, shape)
+
+
+def decode_grey(content: bytes, name: str, shape: tuple[int, int] | None = None) -> Grey:
+    """Return grey levels of an image, given as the bytes of its file; as `read_grey`.
+
+    Messages call it by the name.
+    """
+    grey = _decoded(io.BytesIO(content), name)
     return grey if shape is None or shape == grey.shape else _resize(grey, shape)
 
 
@@ -79,24 +92,24 @@ def check_images(images: object) -> Sequence[ImageLike]:
     return found  # type: ignore[return-value]
 
 
-def _from_file(path: Path) -> Grey:
+def _decoded(source: Path | BinaryIO, name: str) -> Grey:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(path) as file:
+        with Image.open(source) as file:
             if file.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
                 return np.asarray(file, dtype=np.float32) / np.float32(65535)
             return np.asarray(file.convert("L"), dtype=np.float32) / np.float32(255)
     except (FileNotFoundError, PermissionError):
         raise
     except IsADirectoryError as error:
-        raise ValueError(f"{path} is a folder; pass the images that it holds") from error
+        raise ValueError(f"{name} is a folder; pass the images that it holds") from error
     except UnidentifiedImageError as error:
         raise ValueError(
-            f"{path} is not an image that can be read; remove it, or replace it by a whole one"
+            f"{name} is not an image that can be read; remove it, or replace it by a whole one"
         ) from error
     except Exception as error:  # arbitrary bytes can fail in any way inside a decoder
-        raise ValueError(f"{path} is damaged ({error}); replace it by a whole one") from error
+        raise ValueError(f"{name} is damaged ({error}); replace it by a whole one") from error
 
 
 def _from_array(image: ArrayLike) -> Grey:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
+from dbdl._warnings import warn_caller
 from dbdl.draws import Site, make_key, uniforms
 from dbdl.model.record import Record
 from dbdl.model.statistics import Weights
@@ -35,6 +36,9 @@ from dbdl.model.trust import Array, reals
 #: One threshold is tested per `ROWS_PER_TEST` rows, and at most `MOST_TESTS`: with more tests, each
 #: needs more rows to pass, but the threshold comes closer to the best one.
 ROWS_PER_TEST, MOST_TESTS = 40, 20
+
+#: Probability with which an error rate is kept, unless another is asked for.
+CONFIDENCE = 0.95
 
 #: Draws that thin rows do not depend on any model.
 THINNING_KEY = make_key(0)
@@ -94,9 +98,9 @@ class UnseenRows(Record):
         so ties do no harm.
         """
         n_rows = len(self.correct)
-        n_tests = min(max(n_rows // ROWS_PER_TEST, 1), MOST_TESTS)
+        n_tests = self._n_tests
         level = (1 - confidence) / n_tests
-        least = math.log(level) / math.log1p(-max_error)  # rows that pass if none is wrong
+        least = self._least_rows(max_error, confidence)
         descending = np.append(np.sort(self.top_probability)[::-1], -np.inf)
         if least > n_rows:
             return np.inf
@@ -107,3 +111,34 @@ class UnseenRows(Record):
             if bdtr(n_errors, int(accepted.sum()), max_error) <= level:
                 return threshold
         return np.inf
+
+    def why_all_are_refused(self, max_error: float, confidence: float) -> str:
+        """Say why no threshold passes its test, and which error rate could be promised."""
+        n_rows, n_wrong = len(self.correct), int((~self.correct).sum())
+        said = (
+            f"Every row is refused: at most {max_error:g} of the answers wrong cannot be promised. "
+            f"This was measured on {n_rows} rows, of which {n_wrong} got a wrong answer"
+        )
+        if (least := self._least_rows(max_error, confidence)) > n_rows:
+            said += f"; at least {np.ceil(least):,.0f} rows are needed even if none does"
+        shares = (percent / 100 for percent in range(1, 100))
+        passing = (e for e in shares if self.threshold_of_acceptance(e, confidence) < np.inf)
+        if (possible := next(passing, None)) is not None:
+            said += f". The least that these rows can promise is about {possible}"
+        return f"{said}. Allow more errors, or measure them on more rows."
+
+    @property
+    def _n_tests(self) -> int:
+        return min(max(len(self.correct) // ROWS_PER_TEST, 1), MOST_TESTS)
+
+    def _least_rows(self, max_error: float, confidence: float) -> float:
+        """Number of rows that pass a test if none of them is wrong."""
+        return math.log((1 - confidence) / self._n_tests) / math.log1p(-max_error)
+
+
+def highest_refused(measured: UnseenRows, max_error: float, confidence: float) -> float:
+    """Return the highest probability that is refused; with a warning if it is infinite."""
+    threshold = measured.threshold_of_acceptance(max_error, confidence)
+    if threshold == np.inf:
+        warn_caller(measured.why_all_are_refused(max_error, confidence))
+    return threshold

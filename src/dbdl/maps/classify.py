@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dbdl._extras import how_to_install
 from dbdl._threads import block_slices
 from dbdl.estimators.classifier import DBDLClassifier
+from dbdl.learn.refusals import CONFIDENCE, highest_refused
 from dbdl.maps.cube import BLOCK_PIXELS, Cube, DataError, Floats, Georeference, spectra_and_gaps
 from dbdl.maps.data_array import dimensions, is_data_array
 from dbdl.maps.reading import read_cube
@@ -339,7 +340,7 @@ def _threshold(
             "the model has not measured when to refuse; call fit_refusals with labelled pixels "
             "that it did not learn from, or use min_probability"
         )
-    return float(measured.threshold_of_acceptance(max_error, 0.95))
+    return highest_refused(measured, max_error, CONFIDENCE)
 
 
 def _values(classes: NDArray[Any]) -> tuple[int, ...]:

@@ -81,8 +81,10 @@ def is_cube_file(path: str | Path) -> bool:
     ending = path.suffix.lower()
     if ending in (".hdr", ".bsq", ".bil", ".bip", *GEOTIFF_ENDINGS):
         return True
+    if ending not in ENVI_ENDINGS or not path.is_file():
+        return False
     headers = (path.with_suffix(".hdr"), path.with_name(f"{path.name}.hdr"))
-    return ending in ENVI_ENDINGS and path.is_file() and any(h.is_file() for h in headers)
+    return any(header.is_file() for header in headers)
 
 
 def _reader(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._files import checked_path, reading
+from dbdl._warnings import warn_caller
+from dbdl.datasets.cells import NO_LABEL
 from dbdl.datasets.dataset import clean_labels
+from dbdl.datasets.texts import Line, content_of, lines_of_text, split_header
 from dbdl.maps.cube import Array, Cube, DataError
 from dbdl.maps.data_array import is_data_array
 from dbdl.maps.envi import find_header, read_header, values_of
@@ -235,26 +237,24 @@ def _read_mat(path: Path, cube: Cube, array: str | None) -> Truth:
 
 
 def _read_points(path: Path, cube: Cube, array: str | None) -> Truth:
-    with reading(path, "table of points"), path.open(encoding="utf-8-sig", newline="") as file:
-        table = csv.DictReader(file)
-        headings = {str(name).strip().lower(): name for name in table.fieldnames or ()}
-        lines = list(table)
+    """Read a table of points, like any other table: see `dbdl.datasets.texts`."""
+    headings, lines = _table_of_points(path)
     where = {
-        kind: next((headings[name] for name in names if name in headings), None)
+        kind: next((headings.index(name) for name in names if name in headings), -1)
         for kind, names in POINT_HEADINGS.items()
     }
-    by_pixel = where["row"] is not None and where["column"] is not None
-    by_map = where["x"] is not None and where["y"] is not None
-    if where["label"] is None or not (by_pixel or by_map):
+    by_pixel, by_map = min(where["row"], where["column"]) >= 0, min(where["x"], where["y"]) >= 0
+    if where["label"] < 0 or not (by_pixel or by_map):
         raise DataError(
-            f"{path} has the headings {', '.join(headings) or 'none'}; expected row, column and "
-            "label (rows and columns count from 1), or x, y and label in map coordinates"
+            f"{path} has the headings {', '.join(headings)}; expected row, column and label (rows "
+            "and columns count from 1), or x, y and label in map coordinates"
         )
-    if not lines:
-        raise DataError(f"{path} has no points")
+    lines = _labelled(lines, where["label"], path)
     first, second = ("row", "column") if by_pixel else ("x", "y")
-    one, other = (_numbers(lines, where[kind], path) for kind in (first, second))
-    labels = np.array([str(line[where["label"]]).strip() for line in lines])
+    one, other = (
+        _numbers(lines, where[kind], headings[where[kind]], path) for kind in (first, second)
+    )
+    labels = np.array([cells[where["label"]].strip() for _, cells in lines])
     if all(label.isdigit() for label in labels):
         labels = labels.astype(np.int64)
     if by_pixel:
@@ -271,20 +271,39 @@ def _read_points(path: Path, cube: Cube, array: str | None) -> Truth:
     return truth_of_points(*cube.georeference.pixels(one, other), labels, cube, str(path))
 
 
-def _numbers(lines: Sequence[dict[str, Any]], heading: Any, path: Path) -> NDArray[np.float64]:
+def _table_of_points(path: Path) -> tuple[list[str], list[Line]]:
+    """Return the headings in lower case, and the lines below them."""
+    with reading(path, "table of points"):
+        content = content_of(path)
+    lines, _ = lines_of_text(path, content)
+    names, body = split_header(path, lines, lambda cells: True)
+    return [name.lower() for name in names or ()], body
+
+
+def _labelled(lines: list[Line], place: int, path: Path) -> list[Line]:
+    """Return the lines with a label; the others are left out with a warning."""
+    known = [(n, cells) for n, cells in lines if cells[place].strip().lower() not in NO_LABEL]
+    if not known:
+        raise DataError(f"{path}: no point has a label; fill in the column of the labels")
+    if len(known) < len(lines):
+        n_gaps = len(lines) - len(known)
+        warn_caller(f"{path}: no label for {n_gaps} of {len(lines)} points, which are left out")
+    return known
+
+
+def _numbers(lines: Sequence[Line], place: int, name: str, path: Path) -> NDArray[np.float64]:
+    """Return the numbers of a column, with decimal points or commas."""
     values = []
-    for i, line in enumerate(lines):
+    for n, cells in lines:
+        text = cells[place].strip()
         try:
-            values.append(float(line[heading]))
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"{path}, line {i + 2}: {heading} is {line[heading]!r}; expected a number"
-            ) from error
-    found = np.array(values)
-    if not np.isfinite(found).all():
-        first = int((~np.isfinite(found)).argmax()) + 2
-        raise DataError(f"{path}, line {first}: {heading} is not finite")
-    return found
+            value = float(text.replace(",", "."))
+        except ValueError as error:
+            raise DataError(f"{path}, line {n}: {name} is {text!r}; expected a number") from error
+        if not np.isfinite(value):
+            raise DataError(f"{path}, line {n}: {name} is not finite")
+        values.append(value)
+    return np.array(values)
 
 
 READERS = {

@@ -219,11 +219,11 @@ class SelectionDisplay:
             self.figure_.suptitle(title, fontsize=10)
         colour, highest = tuple(value / 255 for value in BLUE), 1.05 * self.probability.max()
         for one, row, name in zip(self.axes_, self.probability, self.names, strict=True):
-            one.fill_between(np.arange(len(row)), row, step="mid", linewidth=0.6, color=colour)
+            one.stairs(row, fill=True, linewidth=0.6, color=colour)
             one.set_title(f"class {name}", fontsize=9)
             one.set(xlim=(0, len(row)), ylim=(0, highest))
         for one in self.axes_[-n_columns:]:
-            one.set_xlabel("atom")
+            one.set_xlabel("atoms, grouped by class")  # so places are not their numbers
         for one in self.axes_[::n_columns]:
             one.set_ylabel("probability")
         return self

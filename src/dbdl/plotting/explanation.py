@@ -26,6 +26,8 @@ FOR, AGAINST = ("#{:02x}{:02x}{:02x}".format(*colour) for colour in (BLUE, ORANG
 NEIGHBOURS = 0.02
 #: A number in the name of a feature, such as 450.5 in "450.5 nm".
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+#: Points between the axes and the title, where the legend of the classes is.
+ROOM_FOR_LEGEND = 20
 
 
 class Bar(NamedTuple):
@@ -78,6 +80,7 @@ class ExplanationDisplay:
         order: Literal["C", "F"] = "C",
         kind: Kind | None = None,
         n_features: int = 12,
+        subtitle: str = "",
         ax: Any = None,
     ) -> Self:
         """Explain a row by a fitted classifier, and draw the explanation.
@@ -99,6 +102,8 @@ class ExplanationDisplay:
             features, and a curve for more.
         n_features : int, default=12
             Bars of single features, those with the largest shares.
+        subtitle : str, optional
+            A second line of the title, such as the name of the row.
         ax : Axes, optional
             Where to draw; by default a figure is made.
         """
@@ -110,8 +115,8 @@ class ExplanationDisplay:
                     f"X has {len(found)} rows. Expected one row: a display explains one decision."
                 )
             found = found[0]
-        return cls.from_explanation(
-            found, image_shape=image_shape, order=order, kind=kind, n_features=n_features, ax=ax
+        return cls(found, image_shape, order).plot(
+            kind=kind, n_features=n_features, subtitle=subtitle, ax=ax
         )
 
     @classmethod
@@ -123,12 +128,22 @@ class ExplanationDisplay:
         order: Literal["C", "F"] = "C",
         kind: Kind | None = None,
         n_features: int = 12,
+        subtitle: str = "",
         ax: Any = None,
     ) -> Self:
         """Draw an explanation; parameters as for `from_estimator`."""
-        return cls(explanation, image_shape, order).plot(kind=kind, n_features=n_features, ax=ax)
+        return cls(explanation, image_shape, order).plot(
+            kind=kind, n_features=n_features, subtitle=subtitle, ax=ax
+        )
 
-    def plot(self, *, kind: Kind | None = None, n_features: int = 12, ax: Any = None) -> Self:
+    def plot(
+        self,
+        *,
+        kind: Kind | None = None,
+        n_features: int = 12,
+        subtitle: str = "",
+        ax: Any = None,
+    ) -> Self:
         """Draw the shares; parameters as for `from_estimator`."""
         import matplotlib.pyplot as plt
 
@@ -143,13 +158,15 @@ class ExplanationDisplay:
             raise ValueError("kind='image' needs image_shape, the height and width in pixels.")
         if ax is None:
             n_bars = len(bars_of(self.explanation, n_features))
-            height = 0.32 * n_bars + 1.2 if kind == "bars" else 4.0
+            height = 0.32 * n_bars + 1.5 if kind == "bars" else 4.0
             width = 5.6 if kind == "image" else 7.5
             _, ax = plt.subplots(figsize=(width, height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         draw[kind](n_features)
         why = self.explanation
-        ax.set_title(f"Why {why.predicted}, and not {why.against}?", fontsize=11)
+        title = f"Why {why.predicted}, and not {why.against}?"
+        pad = None if kind == "image" else ROOM_FOR_LEGEND
+        ax.set_title("\n".join(filter(None, [title, subtitle])), fontsize=11, pad=pad)
         return self
 
     def _kind(self) -> Kind:
@@ -172,7 +189,7 @@ class ExplanationDisplay:
         ax.set_xlabel("share in the difference of the scores")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(left=False)
-        self._legend("lower right")
+        self._legend()
 
     def _curve(self, n_features: int) -> None:
         """Draw shares in the lower half of the axes, and the row above them.
@@ -199,8 +216,8 @@ class ExplanationDisplay:
         ax.set_ylabel("share", y=0.25)
         self._in_half(above, np.array(lines if why.baseline.any() else lines[:1]), lower=False)
         above.set_ylabel("value", y=0.75)
-        above.legend(loc="upper right", fontsize=8, frameon=False)
-        self._legend("lower right")
+        above.legend(loc="best", fontsize=8, frameon=False)
+        self._legend()
 
     @staticmethod
     def _in_half(ax: Any, values: Any, *, lower: bool) -> None:
@@ -230,13 +247,17 @@ class ExplanationDisplay:
         bar = self.figure_.colorbar(shown, ax=ax, shrink=0.85)
         bar.set_label(f"share: blue for {why.predicted}, orange for {why.against}", fontsize=9)
 
-    def _legend(self, place: str) -> None:
+    def _legend(self) -> None:
+        """Name the classes above the axes, where nothing is drawn that they could hide."""
         from matplotlib.patches import Patch
 
         why = self.explanation
         shades = [(FOR, why.predicted), (AGAINST, why.against)]
         handles = [Patch(color=colour, label=f"for {label}") for colour, label in shades]
-        self.ax_.legend(handles=handles, loc=place, ncols=2, fontsize=8, frameon=False)
+        place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1)}
+        self.ax_.legend(
+            handles=handles, ncols=2, fontsize=8, frameon=False, borderaxespad=0, **place
+        )
 
 
 def bars_of(explanation: Explanation, n_features: int) -> list[Bar]:

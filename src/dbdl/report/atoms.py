@@ -95,10 +95,10 @@ def largest_features(atom: Any, names: Sequence[str]) -> list[str]:
 def decisions(
     found: Findings, draw: Callable[..., Pictures], feature_names: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return explained decisions; ``atoms`` are by the atom's number among all.
+    """Return explained decisions; ``atoms`` are by the atom's number in ``atoms_``.
 
-    The sheet has the pictures of the rows, then those of the atoms. For each atom: its number in
-    its chain, the chain's number and view, and its place on the sheet. Features have bars where
+    The sheet has the pictures of the rows, then those of the atoms. For each atom: its chain's
+    number, from 1, and view, and its place on the sheet. Features have bars where
     ``feature_names`` is given, and ``heat`` has pictures of the shares where it is not, or where
     there are too many bars to draw.
     """
@@ -108,11 +108,11 @@ def decisions(
     shown = sorted({part.atom for e in explained for part in e.atoms} - {-1})
     rows = unit_rows(found.rows[[e.sample for e in explained]].astype(np.float64))
     ends = np.cumsum([len(chain.atoms) for chain in model.chains_])
-    pictures, atoms = [rows], dict[int, tuple[int, int, str]]()
+    pictures, atoms = [rows], dict[int, tuple[int, str]]()
     for j, chain in enumerate(model.chains_):
         own = [k for k in shown if ends[j] - len(chain.atoms) <= k < ends[j]]
         numbers = np.array(own, dtype=np.int64) - (ends[j] - len(chain.atoms))
-        atoms |= {k: (int(n), j + 1, chain.view.name) for k, n in zip(own, numbers, strict=True)}
+        atoms |= dict.fromkeys(own, (j + 1, chain.view.name))
         pictures.append(atoms_as_rows(chain, numbers, found.model.n_features_in_))
     sheet = lay_out(draw(np.vstack(pictures)))
     at = {k: sheet.position(len(rows) + j) for j, k in enumerate(shown)}

@@ -34,6 +34,7 @@ def write_report(
     class_names: Sequence[object] | Mapping[Any, object] | None = None,
     title: str | None = None,
     feature_names: Sequence[str] | None = None,
+    row_names: Sequence[str] | None = None,
     order: str = "C",
     split_accuracy: Sequence[float] = (),
     unlearned_accuracy: float | None = None,
@@ -64,6 +65,8 @@ def write_report(
     title : str, optional
     feature_names : sequence of str, optional
         By default ``feature_names_in_``.
+    row_names : sequence of str, optional
+        What the test rows are called; by default "Row 1", "Row 2" and so on.
     order : {"C", "F"}, default="C"
         Order of the pixels in a row of features.
     split_accuracy : sequence of float, optional
@@ -99,6 +102,7 @@ def write_report(
     if image_shape is not None:
         check_image_shape(image_shape, model.n_features_in_)
     names = _feature_names(model, feature_names)
+    rows = _row_names(row_names, np.shape(X_test)[0])
     draw = partial(draw_rows, image_shape=image_shape, order=order)
     common = {
         "image_shape": image_shape,
@@ -127,6 +131,7 @@ def write_report(
         convergence=sections.convergence(model),
         decisions=atoms.decisions(found, draw, None if image_shape else names),
         settings=sections.settings(model),
+        row_names=rows,
     )
     return write_atomically(path, page)
 
@@ -171,6 +176,12 @@ def _rival_page(
         settings=rivals.settings(model),
         **common,
     )
+
+
+def _row_names(given: Sequence[str] | None, n_rows: int) -> list[str] | None:
+    if given is not None and len(given) != n_rows:
+        raise ValueError(f"row_names has {len(given)} names, but there are {n_rows} test rows")
+    return None if given is None else list(map(str, given))
 
 
 def _feature_names(model: Any, given: Sequence[str] | None) -> list[str]:

@@ -60,7 +60,7 @@ def gallery(
     sheet = lay_out(draw(atoms[shown]))
     cells = [
         {
-            "number": int(k) + 1,
+            "number": int(k),
             "at": sheet.position(place),
             "class": "" if owner is None or len(owner) != len(atoms) else names[int(owner[k])],
             "features": [] if feature_names is None else largest_features(atoms[k], feature_names),
