@@ -45,8 +45,8 @@ autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 html_math_renderer = "mathml"
-smartquotes = False  # quotes and dashes stay as they are typed: "unit " is a prefix, --quick an option
-toc_object_entries_show_parents = "hide"  # fit(), not DBDLClassifier.fit(), in the contents of a page
+smartquotes = False  # texts stay as they are typed: "unit " is a prefix, --quick an option
+toc_object_entries_show_parents = "hide"  # fit(), not DBDLClassifier.fit(), beside a page
 
 # ------------------------------------------------------------------------------------- Markdown
 
