@@ -41,8 +41,8 @@ POOLED_ROWS = 100.0
 #: With a dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
 #: only: their weights are pulled towards 0, so that they have to earn them.
 WEIGHT_PENALTY = 0.03
-#: Views with a smaller share of the weights cost more time in queries than they are worth.
-LEAST_WEIGHT = 0.05
+#: Views whose weight is a smaller share of that of the best view are not worth their time.
+LEAST_WEIGHT = 0.25
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
@@ -127,7 +127,7 @@ def strong_views(members: Sequence[LearnedMember], choice: Choice) -> set[int]:
     shares = np.bincount(views, choice.weights)
     if choice.held_out is None:
         return set(views.tolist())
-    return set(np.flatnonzero(shares >= min(LEAST_WEIGHT, shares.max())).tolist())
+    return set(np.flatnonzero(shares >= LEAST_WEIGHT * shares.max()).tolist())
 
 
 def of_views(
