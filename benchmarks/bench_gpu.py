@@ -110,7 +110,7 @@ def product_floors(n_rows: int, n_features: int, n_atoms: int, device: str) -> d
 def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> None:
     """One chain and five, with the ridge classifier, and the parts of one."""
     X, y = class_centres(n_rows, n_features, n_classes)
-    backend, settings = TorchBackend(1, device=device), ChainSettings()
+    backend, settings = TorchBackend(1, device=device), ChainSettings(n_sweeps=35)
     found: list[Any] = []
 
     def one() -> None:

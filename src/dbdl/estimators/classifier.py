@@ -85,8 +85,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Number of Gibbs sweeps per chain. The paper has 35, which are no more accurate in the mean
         over many data sets.
     n_chains : int, default=None
-        Number of chains. Each has its own seed, view and dictionary. None means one chain per view,
-        but at least 5, and twice as many for up to 600 rows.
+        Number of chains. Each has its own seed, view and dictionary, and views take turns. None
+        means two rounds. In the first, every view has one chain, or two for up to 600 rows. In the
+        second, views whose weight is at least a quarter of that of the best have further chains:
+        they have 6 chains in all for up to 600 rows, 4 for up to 3000, and 2 for more. Other views
+        are left out. There are at least 5 chains in the first round.
     views : str, View, KernelView, transformer or list of these, default="auto"
         The maps through which chains see the rows, in turn. "auto" means the ten views of
         `dbdl.views.AUTOMATIC`, with those of `dbdl.views.MORE_FOR_FEW_ROWS` for up to 600 rows,
@@ -207,7 +210,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
         Each chain's view, atoms in the space of the view, coder, weight, probabilities, label atoms
-        and trace, and its draws if ``n_draws`` keeps some.
+        and trace, and its draws if ``n_draws`` keeps some. Without those of views that were left
+        out, if ``n_chains`` is None.
     diagnostics_ : Diagnostics
         Split R-hat, effective sample sizes and Monte Carlo errors of every traced scalar, view by
         view, from the second half of the sweeps.
