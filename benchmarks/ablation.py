@@ -41,7 +41,8 @@ from dbdl.learn.members import (
     recoded_label_atoms,
     score_rows,
 )
-from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem, Share, automatic_chains
+from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem, Share, automatic_rounds
+from dbdl.learn.sizes import Attempt
 from dbdl.sampler.run import Trace
 from dbdl.views import View, automatic_views, make_views
 
@@ -49,6 +50,7 @@ OUTPUT = Path("benchmarks/output")
 
 LETTER = replace(
     ChainSettings(**DBDLClassifier.paper().model.get_params()),
+    n_sweeps=35,
     n_atom_draws=1,
     start_selection="half",
     keep_copies=True,
@@ -63,9 +65,10 @@ class Row:
     settings: ChainSettings
     labels: LabelSettings
     coders: list[Coder]
-    n_chains: int | None = 1  # None: as many as the defaults
+    n_chains: int | None = 1  # None: as many as the defaults have in their first round
     views: tuple[View, ...] = (View(),)
     weighted: bool = False
+    in_rounds: bool = False  # views that earn a weight have further chains, and others none
     learned: bool = True
 
 
@@ -92,10 +95,12 @@ def rows(n_rows: int, n_features: int) -> list[Row]:
     every = {"coders": candidates("auto", lengths)}
     then("coder and non-zeros chosen on a tenth of the rows, left out", of_row=every)
     then("five chains", of_row={"n_chains": 5})
-    then("as many chains as the defaults have", of_row={"n_chains": None})
+    then("16 sweeps, not 35", n_sweeps=16)
+    then("as many chains as the defaults have in their first round", of_row={"n_chains": None})
     views: Any = make_views(automatic_views(few_rows=n_rows <= FEW_ROWS))
     then("each chain with a view of its own", of_row={"views": views})
-    then("weights on the rows left out: the defaults", of_row={"weighted": True})
+    then("weights on the rows left out", of_row={"weighted": True})
+    then("further chains for views with a weight: the defaults", of_row={"in_rounds": True})
     then("the same with training rows as atoms: no learning", of_row={"learned": False})
     return table
 
@@ -104,20 +109,25 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
     """Test accuracy, and atoms left per chain."""
     classes, y = np.unique(split.y_train, return_inverse=True)
     X_train, X_test = (np.asarray(X, dtype=np.float64) for X in (split.X_train, split.X_test))
-    n_chains = row.n_chains or automatic_chains(
-        len(y), len(automatic_views(few_rows=len(y) <= FEW_ROWS))
-    )
+    n_views = len(automatic_views(few_rows=len(y) <= FEW_ROWS))
+    rounds = automatic_rounds(len(y), n_views)
     problem = Problem(
-        X_train, y, len(classes), row.settings, row.labels, n_chains,
-        views=row.views, leaves_out=len(row.coders) > 1,
+        X_train, y, len(classes), row.settings, row.labels, row.n_chains or 1,
+        views=row.views, leaves_out=len(row.coders) > 1, rounds=rounds if row.in_rounds else None,
     )  # fmt: skip
-    crew, journal = Crew(n_threads=2), Journal()
-    if row.learned:
-        learned = learn_members(problem, row.coders, crew, journal)
-    else:
-        learned = crew.map(partial(unlearned_member, problem, row.coders), problem.shares())
-    choice = choose(learned, y, Candidates(row.coders, calibrate=False))
-    weights = choice.weights if row.weighted else np.full(n_chains, 1 / n_chains)
+    if row.n_chains is None:
+        problem = replace(problem, n_chains=rounds.first * n_views)
+    crew, chosen_from = Crew(n_threads=2), Candidates(row.coders, calibrate=False)
+
+    def learn(shares: list[Share]) -> list[LearnedMember]:
+        if row.learned:
+            return learn_members(problem, shares, row.coders, crew, Journal())
+        return crew.map(partial(unlearned_member, problem, row.coders), shares)
+
+    learned = learn(problem.shares())
+    attempt = Attempt(problem, learned, choose(learned, y, chosen_from))
+    learned, choice = attempt.with_members(learn(attempt.further_shares()), chosen_from)
+    weights = choice.weights if row.weighted else np.full(len(learned), 1 / len(learned))
     members = publish_members(learned, row.coders, choice.coders, weights)
     backend = crew.backend()
     scores = sum(m.weight * (m.encode(X_test, backend) @ m.label_atoms) for m in members)

@@ -110,7 +110,7 @@ def product_floors(n_rows: int, n_features: int, n_atoms: int, device: str) -> d
 def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> None:
     """One chain and five, with the ridge classifier, and the parts of one."""
     X, y = class_centres(n_rows, n_features, n_classes)
-    backend, settings = TorchBackend(1, device=device), ChainSettings()
+    backend, settings = TorchBackend(1, device=device), ChainSettings(n_sweeps=35)
     found: list[Any] = []
 
     def one() -> None:
@@ -121,7 +121,8 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
     def five() -> None:
         labels = LabelSettings()
         problem = Problem(X, y, n_classes, settings, labels, n_chains=5, leaves_out=False)
-        learn_members(problem, [Forward(50)], Crew(device, 5, size=problem.size), Journal())
+        crew = Crew(device, 5, size=problem.size)
+        learn_members(problem, problem.shares(), [Forward(50)], crew, Journal())
 
     for name, work, wanted in (("one chain", one, 0.5), ("five chains", five, 1.5)):
         seconds, first = median_seconds(work)

@@ -115,7 +115,8 @@ def test_labels_of_rows_left_out_do_not_fill_them():
             views=(view_named("whitened + constant"),),
         )  # fmt: skip
         monkey.setattr(Problem, "_folds", lambda self: [fold])
-        return learn_members(problem_of, [Forward(5)], Crew(), Journal())[0].scores[0]
+        shares = problem_of.shares()
+        return learn_members(problem_of, shares, [Forward(5)], Crew(), Journal())[0].scores[0]
 
     with pytest.MonkeyPatch.context() as monkey:
         first, second = scores(problem.class_of_row, monkey), scores(other, monkey)

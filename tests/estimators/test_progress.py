@@ -83,7 +83,6 @@ def test_callbacks_see_every_sweep_of_every_chain(n_jobs):
         {"classifier": "joint", "n_sweeps": 2},
         {"classifier": "recoded", "n_sweeps": 2},
         {"n_chains": 1},
-        {"n_chains": None, "n_sweeps": 1, "coder": Forward(3)},
     ],
     ids=" ".join,
 )
@@ -95,10 +94,21 @@ def test_as_many_chains_are_announced_as_are_run_and_none_is_thrown_away(setting
     )
     model = DBDLClassifier(**{**QUICK, **settings})
     watch = watched(model)
-    n_chains = model.n_chains or 2 * len(AUTOMATIC + MORE_FOR_FEW_ROWS)
+    n_chains = model.n_chains
     assert watch.names() == {"chain": n_chains} and watch.n_subtasks[0] == n_chains
     assert len(learned) == len(model.chains_) == n_chains
     assert all(told == events(model.n_sweeps) for told in watch.chains.values())
+
+
+def test_chains_of_views_that_earn_no_weight_are_counted_as_ended():
+    model = DBDLClassifier(**{**QUICK, "n_chains": None, "n_sweeps": 2, "coder": Forward(3)})
+    watch = watched(model)
+    n_announced = 6 * len(AUTOMATIC + MORE_FOR_FEW_ROWS)
+    assert watch.names() == {"chain": n_announced} and watch.n_subtasks[0] == n_announced
+    learned = [told for told in watch.chains.values() if told == events(2)]
+    skipped = [told for told in watch.chains.values() if told == events(0)]
+    assert len(learned) + len(skipped) == n_announced
+    assert len(skipped) > 0 and len(learned) > len(model.chains_)
 
 
 def test_chains_of_every_size_are_announced_and_told():

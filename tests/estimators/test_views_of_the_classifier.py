@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import dbdl
 from dbdl import DBDLClassifier, ModelSettings
 from dbdl.coding import Forward
-from dbdl.learn.problem import automatic_chains
+from dbdl.learn.choice import LEAST_WEIGHT
 from dbdl.views import (
     AUTOMATIC,
     AUTOMATIC_LINEAR,
@@ -261,23 +262,29 @@ def test_auto_gives_each_chain_the_next_view():
     assert len(set(wanted)) == n_views
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_views", "expected"),
-    [(12, 8, 16), (600, 8, 16), (601, 8, 8), (12, 1, 10), (601, 1, 5), (601, 6, 6), (601, 20, 20)],
-)
-def test_the_number_of_chains_follows_rows_and_views(n_rows, n_views, expected):
-    assert automatic_chains(n_rows, n_views) == expected
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "views", "expected"),
-    [(30, "auto", 26), (201, "auto", len(AUTOMATIC)), (6, "plain", 10)],
-)
-def test_without_a_number_of_chains_there_are_as_many(n_rows, views, expected):
+@pytest.mark.parametrize(("n_rows", "n_first", "n_both"), [(30, 2, 6), (201, 1, 4), (1001, 1, 2)])
+def test_views_that_earn_a_weight_have_more_chains_and_others_none(n_rows, n_first, n_both):
     rows, labels = make_cones(n_rows=n_rows)
-    model = fit(views, rows, labels, n_chains=None, n_sweeps=1, coder=Forward(1))
-    assert len(model.chains_) == len(model.trace_.n_atoms) == expected
+    model = fit("auto", rows, labels, n_chains=None, n_sweeps=1, coder=Forward(1))
+    chains = Counter(chain.view.name for chain in model.chains_)
+    assert set(chains.values()) == {n_both}
+    assert len(model.chains_) == len(model.trace_.n_atoms)
+    assert len(model.held_out_.view_log_loss) == len(chains)
+    weights = [sum(c.weight for c in model.chains_ if c.view.name == name) for name in chains]
+    assert min(weights) >= LEAST_WEIGHT * max(weights)
+    assert sum(chain.weight for chain in model.chains_) == pytest.approx(1)
     assert model.n_chains is None
+
+
+def test_one_view_has_at_least_five_chains():
+    rows, labels = make_cones(n_rows=201)
+    assert len(fit("plain", rows, labels, n_chains=None, n_sweeps=1).chains_) == 5
+
+
+def test_without_rows_that_are_left_out_every_view_has_its_first_chains():
+    one = {"coder": Forward(1), "calibrate": False}
+    model = fit(["plain", "centred", "whitened"], n_chains=None, n_sweeps=1, **one)
+    assert [chain.view.name for chain in model.chains_] == ["plain", "centred", "whitened"] * 2
 
 
 @every_view

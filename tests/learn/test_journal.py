@@ -38,7 +38,7 @@ def make_problem(n_sweeps=4, n_chains=2, seed=5):
 
 
 def learn(problem, crew, journal):
-    return learn_members(problem, CODERS, crew, journal)
+    return learn_members(problem, problem.shares(), CODERS, crew, journal)
 
 
 class Told:

@@ -29,7 +29,7 @@ def make_problem(kind="ridge", n_chains=2, **more):
 
 
 def learn(problem, coders=CODERS):
-    return learn_members(problem, coders, Crew(), Journal())
+    return learn_members(problem, problem.shares(), coders, Crew(), Journal())
 
 
 @pytest.fixture(scope="module")

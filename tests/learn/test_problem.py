@@ -7,7 +7,7 @@ import pytest
 
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem, automatic_chains
+from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem, automatic_rounds
 from dbdl.views import VIEWS as NAMES
 from dbdl.views import View, make_views
 
@@ -49,11 +49,10 @@ def test_all_rows_of_a_small_problem_are_left_out_by_some_member():
     np.testing.assert_array_equal(np.sort(left_out), np.arange(100))
 
 
-@pytest.mark.parametrize(("n_rows", "n_folds"), [(600, 10), (601, 4)])
-def test_with_many_rows_four_folds_are_left_out_in_turn(n_rows, n_folds):
-    assert len(folds_of(make_problem(n_rows, 24).shares())) == n_folds
-    assert len(folds_of(make_problem(n_rows, 8).shares())) == 4  # each by two members
-    assert len(folds_of(make_problem(n_rows, 3).shares())) == 1
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(600, [10, 4, 1]), (601, [2, 2, 1])])
+def test_with_many_rows_two_folds_are_left_out_in_turn(n_rows, n_folds):
+    for n_chains, expected in zip((24, 8, 3), n_folds, strict=True):  # each by two members or more
+        assert len(folds_of(make_problem(n_rows, n_chains).shares())) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,14 +121,74 @@ def test_chains_have_keys_of_their_own_behind_that_of_the_folds():
     assert len({str(key) for key in (make_key(7), *map(problem.key, range(9)))}) == 10
 
 
+# ------------------------------------------------------------------------------------ two rounds
+
+
 @pytest.mark.parametrize(
     ("n_rows", "n_views", "expected"),
-    [(600, 8, 16), (601, 8, 8), (100, 1, 10), (5000, 1, 5), (5000, 12, 12)],
+    [
+        (600, 8, (2, 6)),
+        (601, 8, (1, 4)),
+        (3000, 8, (1, 4)),
+        (3001, 8, (1, 2)),
+        (100, 1, (5, 6)),
+        (5000, 1, (5, 5)),
+        (5000, 3, (2, 2)),
+        (5000, 12, (1, 2)),
+    ],
 )
-def test_there_is_a_chain_for_each_view_at_least_five_and_twice_as_many_for_few_rows(
+def test_fewer_rows_have_more_chains_per_view_and_there_are_at_least_five(
     n_rows, n_views, expected
 ):
-    assert automatic_chains(n_rows, n_views) == expected
+    assert automatic_rounds(n_rows, n_views) == expected
+
+
+def in_rounds(n_rows, n_views=8, **settings):
+    """A problem whose number of chains is not given."""
+    rounds, views = automatic_rounds(n_rows, n_views), VIEWS[:n_views]
+    problem = make_problem(n_rows, rounds.first * n_views, views=views, rounds=rounds)
+    return replace(problem, **settings)
+
+
+@pytest.mark.parametrize("n_rows", [100, 1000, 5000])
+@pytest.mark.parametrize("n_views", [1, 3, 8])
+def test_the_second_round_gives_chosen_views_their_further_chains(n_rows, n_views):
+    problem = in_rounds(n_rows, n_views)
+    first, both = problem.rounds
+    every = problem.further_shares(range(n_views))
+    numbers = [share.number for share in (*problem.shares(), *every)]
+    assert numbers == list(range(both * n_views)) and len(every) == problem.n_further
+    chosen = problem.further_shares({n_views - 1})
+    assert [share.view_number for share in chosen] == [n_views - 1] * (both - first)
+    assert {share.number for share in chosen} <= {share.number for share in every}
+
+
+@pytest.mark.parametrize("n_rows", [100, 1000])
+@pytest.mark.parametrize("n_views", [2, 5, 8])
+def test_chains_of_a_view_leave_out_different_rows_in_both_rounds(n_rows, n_views):
+    problem = in_rounds(n_rows, n_views)
+    shares = [*problem.shares(), *problem.further_shares(range(n_views))]
+    for view in range(n_views):
+        own = [share for share in shares if share.view_number == view]
+        assert len(folds_of(own)) == len(own) == problem.rounds.both
+
+
+def test_views_of_many_rows_are_compared_on_the_same_rows():
+    problem = in_rounds(1000)
+    assert len(folds_of(problem.shares())) == 1
+    left_out = problem.shares()[0].fold.held_out
+    later = problem.further_shares(range(8))
+    assert not any(np.isin(left_out, share.fold.held_out).any() for share in later)
+
+
+def test_without_rows_that_are_left_out_there_is_one_round():
+    assert in_rounds(100, leaves_out=False).further_shares(range(8)) == []
+    assert make_problem().further_shares(range(8)) == []  # nor with a number of chains
+
+
+def test_with_fewer_views_there_are_fewer_chains_unless_their_number_is_given():
+    assert len(in_rounds(100).with_views(VIEWS[:3]).shares()) == 6
+    assert len(make_problem(n_chains=7).with_views(VIEWS[:3]).shares()) == 7
 
 
 def test_chains_of_several_sizes_are_numbered_through():

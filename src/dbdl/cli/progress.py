@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -123,6 +124,7 @@ class SweepsBar:
         self._shown = shown_progress(*_columns(), quiet=False)
         self._progress = self._shown.__enter__()
         self._task = self._progress.add_task("learning", total=None)
+        self._n_swept: Counter[int] = Counter()
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Count the sweeps of all chains, once the first chain says how many it has."""
@@ -131,10 +133,13 @@ class SweepsBar:
             self._progress.update(self._task, total=n_sweeps)
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Count a sweep."""
-        if context.task_name != "sweep":
-            return
-        self._progress.advance(self._task)
+        """Count a sweep, or the sweeps that a chain was announced to have and does not need."""
+        if context.task_name == "sweep":
+            self._n_swept[context.parent.task_id] += 1
+            self._progress.advance(self._task)
+        elif context.task_name == "chain":
+            n_left = context.max_subtasks - self._n_swept[context.task_id]
+            self._progress.advance(self._task, n_left)
         if self._progress.tasks[0].finished:
             self._progress.update(self._task, description="choosing on rows left out")
 

@@ -49,7 +49,7 @@ from dbdl.learn.problem import (
     LEAST_PER_CLASS,
     LabelSettings,
     Problem,
-    automatic_chains,
+    automatic_rounds,
 )
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
@@ -256,13 +256,15 @@ class DictionaryEstimator(
         n_rows = len(class_of_row)
         atoms_per_row = settings.n_start(n_rows) / n_rows
         views = self._views(atoms_per_row, n_rows, len(classes), online)
+        rounds = None
         if n_chains is None:
             n_views = len(views) * len(settings.length_scales)
-            n_chains = automatic_chains(len(class_of_row), n_views)
+            rounds = automatic_rounds(n_rows, n_views)
+            n_chains = rounds.first * n_views
         refuse_unsmooth(settings, views, X.shape[1], n_chains)
         problem = Problem(
             X, class_of_row, len(classes), settings, labels, n_chains, seed, views, leaves_out,
-            sample_weight,
+            sample_weight, None if online else rounds,
         )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
 
@@ -350,13 +352,14 @@ class DictionaryEstimator(
         ``X`` and ``y`` are as the user passed them, for callbacks.
         """
         progress = self._progress(problem, candidates, X, y)
-        journal: Any = Journal(progress.tell)
+        journal: Any = Journal(progress.tell, progress.expect)
         if self.checkpoint is not None or self.warm_start:
             journal = self._open_journal(problem, progress)
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            progress.begin(problem.n_chains * self._n_sizes(problem), self.n_sweeps)
+            n_chains = problem.n_chains * self._n_sizes(problem) + problem.n_further
+            progress.begin(n_chains, self.n_sweeps)
         yield problem, journal
         progress.end()
 
@@ -414,6 +417,7 @@ class DictionaryEstimator(
             problem,
             Identity.of(type(self).__name__, parameters, problem),
             progress.tell,
+            progress.expect,
             seed_given=isinstance(self.random_state, Integral),
             memory=memory,
             path=self.checkpoint,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -80,6 +80,14 @@ class FitProgress:
                     task_name="chain", task_id=number, max_subtasks=n_sweeps
                 )
             self._chains[number] = _Progress(f"chain {number + 1}/{n_chains}", n_sweeps, task)
+
+    def expect(self, numbers: Sequence[int]) -> None:
+        """Count the chains that were announced as ended, if they have not begun and are not due."""
+        with self._lock:
+            for number, chain in self._chains.items():
+                if chain.n_done == 0 and number not in numbers and chain.task is not None:
+                    chain.task.call_on_fit_task_begin(**self._rows)
+                    chain.task.call_on_fit_task_end(**self._rows)
 
     def tell(self, number: int, record: SweepRecord, member: MemberSoFar = None) -> bool:
         """Report one sweep of a chain; return whether a callback ends the chain."""

@@ -41,7 +41,7 @@ class BetaProcessDictionary(DictionaryEstimator):
 
     Parameters
     ----------
-    n_sweeps : int, default=35
+    n_sweeps : int, default=16
         Number of Gibbs sweeps.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
@@ -96,7 +96,7 @@ class BetaProcessDictionary(DictionaryEstimator):
     def __init__(
         self,
         *,
-        n_sweeps: int = 35,
+        n_sweeps: int = 16,
         n_initial_atoms: int | None = None,
         initial_atoms: Any = None,
         coder: str | Coder = "forward",
@@ -159,7 +159,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
-            learned = learn_members(problem, candidates.coders, crew, journal)
+            learned = learn_members(problem, problem.shares(), candidates.coders, crew, journal)
             choice = without_rows(candidates, 1)
             members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
             return self._publish(members, choice, memory=journal.memory())
@@ -173,7 +173,7 @@ class BetaProcessDictionary(DictionaryEstimator):
     ) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        The first batch is learned as in `fit`. For each later one the chain continues for a quarter
+        The first batch is learned as in `fit`. For each later one the chain continues for half
         of ``n_sweeps`` sweeps over the rows of the batch alone. Of earlier rows it remembers sums.
         Rows that the dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all
         (5000 if None).

@@ -38,9 +38,11 @@ from dbdl.model.statistics import Weights, some_weights
 #: coder and its sharpness are chosen.
 POOLED_ROWS = 100.0
 #: Penalty on squared differences between the members' weights, in nats of the summed log-loss.
-#: With a few dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
+#: With a dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
 #: only: their weights are pulled towards 0, so that they have to earn them.
-WEIGHT_PENALTY = 0.1
+WEIGHT_PENALTY = 0.03
+#: Views whose weight is a smaller share of that of the best view are not worth their time.
+LEAST_WEIGHT = 0.25
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
@@ -119,6 +121,33 @@ def choose(
     return choose_by_scores(left_out, class_of_row, candidates, sample_weight=sample_weight)
 
 
+def strong_views(members: Sequence[LearnedMember], choice: Choice) -> set[int]:
+    """Return the numbers of the views that have earned a weight; of all if no row was left out."""
+    views = np.array([member.share.view_number for member in members])
+    shares = np.bincount(views, choice.weights)
+    if choice.held_out is None:
+        return set(views.tolist())
+    return set(np.flatnonzero(shares >= LEAST_WEIGHT * shares.max()).tolist())
+
+
+def of_views(
+    views: set[int], members: Sequence[LearnedMember], choice: Choice
+) -> tuple[list[LearnedMember], Choice]:
+    """Return the members of some views, and the choice for them, without the other views."""
+    all_views = np.unique([member.share.view_number for member in members])
+    kept = [j for j, member in enumerate(members) if member.share.view_number in views]
+    held_out = choice.held_out
+    if held_out is not None:
+        some = np.isin(all_views, list(views))
+        losses, sharpness = held_out.view_log_loss[some], held_out.view_sharpness[some]
+        held_out = replace(held_out, view_log_loss=losses, view_sharpness=sharpness)
+    weights = choice.weights[kept]
+    coders = tuple(choice.coders[j] for j in kept)
+    return [members[j] for j in kept], replace(
+        choice, coders=coders, weights=weights / weights.sum(), held_out=held_out
+    )
+
+
 def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
     """Return the members' scores of the rows that they left out."""
     return [
@@ -152,9 +181,9 @@ def choose_by_scores(
     The results of a choice made before on other rows count too, if there is one with the same
     candidates.
     """
-    view_of_member = np.array([member.view for member in members])
-    n_views = int(view_of_member.max()) + 1
-    of_view = [[m for m in members if m.view == view] for view in range(n_views)]
+    views, view_of_member = np.unique([member.view for member in members], return_inverse=True)
+    n_views = len(views)
+    of_view = [[m for m in members if m.view == view] for view in views]
     rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
     held_out = choose_coder(
         candidates.coders,

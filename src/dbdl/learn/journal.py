@@ -7,7 +7,7 @@ journal. `KeptJournal` saves the chains' last states, in memory or in a folder o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,9 @@ from dbdl.learn.checkpoints import (
     KeptChain,
     differences,
 )
-from dbdl.learn.problem import Problem
+from dbdl.learn.problem import Problem, Share
 from dbdl.model.record import Record
-from dbdl.model.trust import RecordError, Scope, check
+from dbdl.model.trust import Count, RecordError, Scope, check
 from dbdl.sampler.checkpoint import CheckpointError
 from dbdl.sampler.run import Chain, ChainJournal, Snapshot, SweepRecord
 
@@ -35,6 +35,8 @@ MemberSoFar = Callable[[], "LearnedMember"] | None
 #: Receives every sweep: the number of its chain, the record, and the member so far. True ends the
 #: chain.
 Follow = Callable[[int, SweepRecord, MemberSoFar], bool]
+#: Receives the numbers of the chains that are still to come.
+Expect = Callable[[Sequence[int]], None]
 
 
 class MemberJournal(ChainJournal):
@@ -74,6 +76,10 @@ def _tell_nobody(number: int, record: SweepRecord, member: MemberSoFar = None) -
     return False
 
 
+def _expect_nothing(numbers: Sequence[int]) -> None:
+    return None
+
+
 class Journal:
     """Follows a fit. The base class passes sweeps on, and saves and resumes nothing.
 
@@ -85,8 +91,12 @@ class Journal:
 
     is_ahead: bool = False
 
-    def __init__(self, follow: Follow = _tell_nobody) -> None:
-        self.follow = follow
+    def __init__(self, follow: Follow = _tell_nobody, expect: Expect = _expect_nothing) -> None:
+        self.follow, self._expect = follow, expect
+
+    def expect(self, shares: Sequence[Share]) -> None:
+        """Take note of the members that are still to come; others that were announced are not."""
+        self._expect([share.number for share in shares])
 
     def chain(self, number: int, problem: Problem) -> MemberJournal:
         """Return the journal of one chain, which solves a problem of its own."""
@@ -122,7 +132,13 @@ class FitMemory(Record):
     """The chains' last states, which a fit with ``warm_start`` saves with the model."""
 
     identity: Identity
+    numbers: tuple[Count, ...]
     snapshots: tuple[Snapshot, ...]
+
+    def faults(self) -> Iterator[str]:
+        """Report states whose chains are unknown."""
+        if len(self.numbers) != len(self.snapshots):
+            yield f"there are {len(self.snapshots)} states, but {len(self.numbers)} numbers"
 
 
 class KeptJournal(Journal):
@@ -138,12 +154,13 @@ class KeptJournal(Journal):
         problem: Problem,
         identity: Identity,
         follow: Follow,
+        expect: Expect,
         folder: CheckpointFolder | None,
         snapshots: dict[int, Snapshot],
         in_memory: bool,
         every: int,
     ) -> None:
-        super().__init__(follow)
+        super().__init__(follow, expect)
         self.problem, self.identity = problem, identity
         self.folder, self.snapshots = folder, snapshots
         self.in_memory, self.every = in_memory, every
@@ -169,8 +186,8 @@ class KeptJournal(Journal):
         """Return the snapshots of all chains, once they have ended."""
         if not self.in_memory:
             return None
-        ordered = tuple(self.snapshots[number] for number in sorted(self.snapshots))
-        return FitMemory(self.identity, ordered)
+        numbers = tuple(sorted(self.snapshots))
+        return FitMemory(self.identity, numbers, tuple(self.snapshots[n] for n in numbers))
 
 
 class _KeptChainJournal(MemberJournal):
@@ -228,6 +245,7 @@ def open_journal(
     problem: Problem,
     identity: Identity,
     follow: Follow,
+    expect: Expect = _expect_nothing,
     *,
     seed_given: bool,
     memory: FitMemory | None,
@@ -244,6 +262,8 @@ def open_journal(
         Identity of the new fit.
     follow : callable
         Receives every sweep.
+    expect : callable
+        Receives the numbers of the chains that are still to come.
     seed_given : bool
         False replaces the seed in ``identity`` by that of an earlier fit.
     memory : FitMemory or None
@@ -270,7 +290,7 @@ def open_journal(
                 "warm_start=True resumes with the same data and parameters, but "
                 f"{'; '.join(found)}. Only n_sweeps may grow. Use warm_start=False to start again."
             )
-        snapshots = dict(enumerate(memory.snapshots))
+        snapshots = dict(zip(memory.numbers, memory.snapshots, strict=True))
         path = None if memory.identity.n_sweeps > identity.n_sweeps else path
     if path is not None:
         folder = CheckpointFolder(path)
@@ -288,7 +308,7 @@ def open_journal(
         if old != identity:
             folder.write_fit(identity)
     problem = replace(problem, seed=identity.seed)
-    return KeptJournal(problem, identity, follow, folder, snapshots, warm_start, every)
+    return KeptJournal(problem, identity, follow, expect, folder, snapshots, warm_start, every)
 
 
 def _check_snapshot(snapshot: Snapshot, number: int, problem: Problem) -> None:

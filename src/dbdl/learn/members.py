@@ -173,14 +173,18 @@ def publish_members(
 
 
 def learn_members(
-    problem: Problem, coders: Sequence[Coder], crew: Crew, journal: Journal
+    problem: Problem,
+    shares: Sequence[Share],
+    coders: Sequence[Coder],
+    crew: Crew,
+    journal: Journal,
 ) -> list[LearnedMember]:
-    """Learn the members in parallel; some may be resumed.
+    """Learn the members of some shares in parallel; some may be resumed.
 
     Each sees the rows through its view and leaves out some of them, which it scores with every
     coder.
     """
-    return crew.map(partial(learn_member, problem, coders, journal), problem.shares())
+    return crew.map(partial(learn_member, problem, coders, journal), shares)
 
 
 def learn_member(

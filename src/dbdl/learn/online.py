@@ -62,9 +62,9 @@ from dbdl.views import Fitted
 #: fraction of its squared norm. Chosen on held-out training rows: docs/online.md.
 BADLY_EXPLAINED = 0.01
 #: Fraction of ``n_sweeps`` for batches after the first, but at least `LEAST_SWEEPS`. Every batch
-#: draws the old atoms again. With ``n_sweeps`` sweeps in each batch they would fall apart: rows of
-#: Extended YaleB use 15 atoms instead of 9, and a fifth of the atoms is dropped.
-LATER_SWEEPS = 0.25
+#: draws the old atoms again. With 35 sweeps in each batch, rows of Extended YaleB used 15 atoms
+#: instead of 9, and a fifth of the atoms was dropped.
+LATER_SWEEPS = 0.5
 LEAST_SWEEPS = 3
 #: Once a chain has the most atoms it may have, the fraction that a batch may replace.
 TURNOVER = 0.1

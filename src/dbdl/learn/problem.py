@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,18 +30,33 @@ FIRST_CHAIN = 1000
 #: and objects: docs/design.md.
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
-#: Up to this many rows, every view has this many chains, and all folds are left out by some of
-#: them, so that more rows are scored. With more rows, four folds are left out in turn.
-FEW_ROWS, CHAINS_OF_FEW_ROWS, FOLDS_OF_MANY_ROWS = 600, 2, 4
+#: Up to this many rows count as few, and as a medium number.
+FEW_ROWS, MEDIUM_ROWS = 600, 3000
+#: Folds that a given number of chains leaves out in turn, with more than `FEW_ROWS`.
+FOLDS_OF_MANY_ROWS = 2
 #: Fewest atoms per class of a chain with few atoms.
 LEAST_PER_CLASS = 2
 #: Least number of chains, for fewer views.
 LEAST_CHAINS = 5
 
 
-def automatic_chains(n_rows: int, n_views: int) -> int:
-    """Return the number of chains for a number of rows and views."""
-    return max(n_views, LEAST_CHAINS) * (CHAINS_OF_FEW_ROWS if n_rows <= FEW_ROWS else 1)
+class Rounds(NamedTuple):
+    """Chains per view where their number is not given.
+
+    In the first round all views have chains. Those that earn a weight have more in the second.
+    Fewer rows have more chains: their fits are short, and each row that is left out counts.
+    """
+
+    first: int
+    both: int
+
+
+def automatic_rounds(n_rows: int, n_views: int) -> Rounds:
+    """Return the chains per view for a number of rows and views."""
+    few, medium = n_rows <= FEW_ROWS, n_rows <= MEDIUM_ROWS
+    found = Rounds(2, 6) if few else Rounds(1, 4) if medium else Rounds(1, 2)
+    least = -(-LEAST_CHAINS // n_views)
+    return Rounds(max(found.first, least), max(found.both, least))
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,9 @@ class Problem:
     views: tuple[Recipe, ...] = (View(),)  # members take them in turn
     leaves_out: bool = True  # members leave out rows, on which choices are made
     sample_weight: Weights = None  # (n_samples,); None if every row counts once
+    rounds: Rounds | None = None  # if the number of chains is not given; ``n_chains`` of the first
     first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
+    second_number: int | None = None  # of the chains of the second round
     gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
 
     @property
@@ -101,24 +120,56 @@ class Problem:
         """Key of the random draws of a chain."""
         return make_key(self.seed, FIRST_CHAIN + number)
 
-    def shares(self) -> list[Share]:
-        """List the shares of the members. Members of one fold differ by their views.
+    def with_views(self, views: tuple[Recipe, ...]) -> Problem:
+        """Return the problem with other views, and as many chains as they have."""
+        problem = replace(self, views=views)
+        if self.rounds is None:
+            return problem
+        return replace(problem, n_chains=self.rounds.first * problem.n_views)
 
-        So every row that is left out is scored by members of different views, if there are several
+    def shares(self) -> list[Share]:
+        """List the shares of the members; of the first round if there are two.
+
+        Every row that is left out is scored by members of different views, if there are several
         members.
         """
+        share_of = self._share_of()
+        return [share_of(number, self.first_number + number) for number in range(self.n_chains)]
+
+    def further_shares(self, views: Container[int]) -> list[Share]:
+        """List the shares of the second round, for some of the views by their numbers."""
+        share_of, first = self._share_of(), self.n_chains
+        second = self.first_number + first if self.second_number is None else self.second_number
+        shares = [share_of(first + k, second + k) for k in range(self.n_further)]
+        return [share for share in shares if share.view_number in views]
+
+    @property
+    def n_views(self) -> int:
+        """Number of views, each with every length scale."""
+        return len(self.views) * len(self.settings.length_scales)
+
+    @property
+    def n_further(self) -> int:
+        """Most chains of the second round."""
+        if self.rounds is None or not self.leaves_out:
+            return 0
+        return max(self.rounds.both * self.n_views - self.n_chains, 0)
+
+    def _share_of(self) -> Callable[[int, int], Share]:
+        """Return a function from a place, in which views take turns, and a number to a share."""
         folds, weights = self._folds(), self.labels.weights
         views = self._views_with_length_scales()
-        in_step = len(folds) % len(views) == 0  # a fold would meet the same view each time
+        # Views are compared best on the same rows. Few rows are all scored instead.
+        same_rows = self.rounds is not None and not self._has_few_rows
+        cycle = math.lcm(len(views), len(folds))  # then a view would meet the same folds again
 
-        def share(number: int) -> Share:
-            view_number, weight = number % len(views), weights[number % len(weights)]
-            turn = number // len(folds) if in_step else 0
-            fold = folds[(number + turn) % len(folds)]
+        def share(place: int, number: int) -> Share:
+            turn, view_number = divmod(place, len(views))
+            fold = folds[(turn if same_rows else place + place // cycle) % len(folds)]
             view, scale = views[view_number]
-            return Share(self.first_number + number, view_number, view, fold, weight, scale)
+            return Share(number, view_number, view, fold, weights[place % len(weights)], scale)
 
-        return [share(number) for number in range(self.n_chains)]
+        return share
 
     def _views_with_length_scales(self) -> list[tuple[Recipe, float | None]]:
         """Pair each view with each length scale; neighbours differ in both."""
@@ -129,14 +180,21 @@ class Problem:
             for number, view in enumerate(self.views)
         ]
 
+    @property
+    def _has_few_rows(self) -> bool:
+        return len(self.class_of_row) <= FEW_ROWS
+
     def _folds(self) -> list[Fold]:
         n_rows = len(self.class_of_row)
         everything = Fold(np.arange(n_rows), np.empty(0, dtype=np.int64))
         if not self.leaves_out or self.n_classes < 2:
             return [everything]
         n_folds = max(N_FOLDS, -(-n_rows // MOST_LEFT_OUT))
-        most = N_FOLDS if n_rows <= FEW_ROWS else FOLDS_OF_MANY_ROWS
-        wanted = max(min(self.n_chains // 2, most), 1)
+        if self.rounds is None:
+            most = N_FOLDS if self._has_few_rows else FOLDS_OF_MANY_ROWS
+            wanted = max(min(self.n_chains // 2, most), 1)
+        else:
+            wanted = N_FOLDS if self._has_few_rows else self.rounds.both
         folds = stratified_folds(make_key(self.seed), self.class_of_row, n_folds, wanted)
         return folds or [everything]
 

@@ -14,9 +14,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.learn.choice import Choice
+from dbdl.learn.choice import Candidates, Choice, choose, of_views, strong_views
 from dbdl.learn.members import LearnedMember
-from dbdl.learn.problem import LEAST_PER_CLASS, Problem
+from dbdl.learn.problem import LEAST_PER_CLASS, Problem, Share
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, reals, whole
 from dbdl.views import Recipe
@@ -71,6 +71,23 @@ class Attempt(NamedTuple):
     members: list[LearnedMember]
     choice: Choice
 
+    def further_shares(self) -> list[Share]:
+        """List the shares of the second round, for the views that have earned a weight."""
+        return self.problem.further_shares(strong_views(self.members, self.choice))
+
+    def with_members(
+        self, more: list[LearnedMember], candidates: Candidates
+    ) -> tuple[list[LearnedMember], Choice]:
+        """Return the members and the choice after the second round, without weak views."""
+        problem, members, choice = self
+        if problem.rounds is None:
+            return members, choice
+        if more:
+            views = strong_views(members, choice)
+            members = [m for m in members if m.share.view_number in views] + more
+            choice = choose(members, problem.class_of_row, candidates, problem.sample_weight)
+        return of_views(strong_views(members, choice), members, choice)
+
 
 def smaller_sizes(problem: Problem) -> list[int]:
     """Numbers of initial atoms that are tried below the default one, ascending."""
@@ -85,7 +102,8 @@ def sizes_of(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]])
 
     ``views_for`` gives the views for a number of atoms per row.
     """
-    n_rows = len(problem.shares()[0].fold.learn)
+    n_rows, sizes = len(problem.shares()[0].fold.learn), smaller_sizes(problem)
+    problem = replace(problem, second_number=(len(sizes) + 1) * problem.n_chains)
     smaller = [
         replace(
             problem,
@@ -93,7 +111,7 @@ def sizes_of(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]])
             views=views_for(size / n_rows),
             first_number=k * problem.n_chains,
         )
-        for k, size in enumerate(smaller_sizes(problem))
+        for k, size in enumerate(sizes)
     ]
     return [*smaller, replace(problem, first_number=len(smaller) * problem.n_chains)]
 
