@@ -45,7 +45,8 @@ autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 html_math_renderer = "mathml"
-smartquotes_action = "qe"  # dashes stay: --quick is an option
+smartquotes = False  # texts stay as they are typed: "unit " is a prefix, --quick an option
+toc_object_entries_show_parents = "hide"  # fit(), not DBDLClassifier.fit(), beside a page
 
 # ------------------------------------------------------------------------------------- Markdown
 
@@ -123,8 +124,14 @@ def _escaped(text):
     return re.sub(r"_(?!\w)", r"\\_", text)
 
 
+def _name_pages(app, docname, source):
+    """Show the title of a page or heading where the plain file has [data.md](data.md#tables)."""
+    source[0] = re.sub(r"\[(?:docs/)?(\w+\.md)\]\((\1(?:#[\w-]+)?)\)", r"[](\2)", source[0])
+
+
 def setup(app):
     """Enrol what the site adds to Sphinx."""
+    app.connect("source-read", _name_pages)
     app.connect("autodoc-process-docstring", _escape_shapes, priority=900)  # after numpydoc
     app.add_html_math_renderer("mathml", (MathML.visit, None), (MathML.visit_block, None))
     write_pages(HERE)  # now, before Sphinx looks for pages

@@ -113,9 +113,11 @@ def expect(condition, *words):
 
 def exact(value):
     """Rows in a float so wide that none of their products overflows or vanishes."""
-    return np.asarray(value if not sparse.issparse(value) else value.toarray()).astype(
-        np.longdouble
-    )
+    if sparse.issparse(value):
+        value = value.toarray()
+    elif isinstance(value, pd.DataFrame):  # before pandas 3, its array would hold NA as it is
+        value = value.to_numpy(na_value=np.nan)
+    return np.asarray(value).astype(np.longdouble)
 
 
 def unit(X):

@@ -17,7 +17,9 @@ from command import QUICK, assert_refused, dbdl, inside, succeed
 from layouts import write_classes
 from rich.console import Console
 from sklearn.datasets import load_digits, load_wine
+from typer.main import get_command
 
+from dbdl.cli import COMMANDS, app
 from dbdl.cli.terminal import print_panels
 from dbdl.experiments.protocol import Protocol
 from dbdl.experiments.spec import Entry, Table
@@ -121,6 +123,12 @@ def test_lists_of_methods_and_data(folder):
     found = json.loads(dbdl("data", "--json", cwd=folder, DBDL_DATA="").stdout)
     assert {"yaleb", "scene15"} <= {row["name"] for row in found}
     assert "Extended YaleB" in inside("data", cwd=folder).stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_terminal_wraps_the_paragraphs_of_a_help(name):
+    paragraphs = get_command(app).commands[name].help.split("\n\n")
+    assert paragraphs[0] and not any("\n" in paragraph for paragraph in paragraphs)
 
 
 def test_compare_writes_a_picture_and_pages_of_results_and_model_to_a_folder(folder):

@@ -50,15 +50,14 @@ owners = model.classes_[model.selection_probability_.argmax(axis=0)]
 is_right = (model.predict(X_new) == y_new) & (y_new == 3)
 n_owners = np.array([len(set(owners[code != 0])) for code in codes])
 weakest = np.array([np.abs(code[code != 0]).min() for code in codes])
-number = int(
-    np.argmax(is_right * (n_owners >= 3) * weakest)
-)  # a “3” that uses atoms of several classes
+# a “3” that uses atoms of several classes
+number = int(np.argmax(is_right * (n_owners >= 3) * weakest))
 
 row, code = X_new[number], codes[number]
 used = np.argsort(-np.abs(code))[: np.count_nonzero(code)]
 again = model.inverse_transform(code[np.newaxis]).ravel()
 
-figure, axes = plt.subplots(1, len(used) + 2, figsize=(9.5, 1.75))
+figure, axes = plt.subplots(1, len(used) + 2, figsize=(9.5, 1.55))
 picture(axes[0], row, f"a new row:\na “{y_new[number]}”")
 for ax, k in zip(axes[1:], used, strict=False):
     picture(ax, model.atoms_[k], f"{code[k]:+.2f} ×\natom of “{owners[k]}”")

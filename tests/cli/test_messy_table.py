@@ -358,6 +358,27 @@ def test_tables_that_do_not_fit_the_model_are_refused_and_nothing_is_written(
     assert not (tmp_path / "a.html").exists()
 
 
+def test_a_model_of_an_array_refuses_other_columns_and_says_why(tmp_path):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    model = methods()["ridge"]().fit(X, np.arange(20) % 2)
+    save(model, tmp_path / "array.skops")
+    (tmp_path / "new.csv").write_text("a,day\n0.5,2026-05-17\n0.1,2026-05-18\n")
+    result = inside("predict", "array.skops", "new.csv", cwd=tmp_path)
+    assert_refused(result, "day: line 2: '2026-05-17'", "does not know the names of its features")
+    assert "was fitted on numbers" not in result.stderr
+
+
+def test_a_model_saved_in_python_with_its_columns_finds_them_in_other_tables(clinic, tmp_path):
+    from dbdl.datasets import load as load_data
+
+    own = {"label": "outcome", "drop": ["visit", "colour"], "ids": "name"}
+    data, new = load_data(clinic / "train.csv", **own), load_data(clinic / "test.csv", **own)
+    model = methods()["DBDL"](n_chains=1, n_sweeps=3, random_state=0).fit(data.X, data.y)
+    save(model, tmp_path / "python.skops", data.columns)
+    found, _ = succeed("predict", tmp_path / "python.skops", "test.csv", cwd=clinic)
+    assert found["predicted"] == model.predict(new.X).tolist()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

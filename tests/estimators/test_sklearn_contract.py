@@ -35,7 +35,6 @@ def expected_failures(estimator):
         BetaProcessDictionary(n_sweeps=5),
     ],
     expected_failed_checks=expected_failures,
-    xfail_strict=True,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -40,7 +40,9 @@ def test_the_codes_are_those_of_a_dense_least_squares_problem():
     system = np.hstack([X, np.sqrt(0.03) * np.eye(len(X)), *without]).T
     x = np.random.default_rng(1).standard_normal(X.shape[1])
     target = np.concatenate([x, np.zeros(len(system) - len(x))])
-    np.testing.assert_allclose(x @ model.projection, np.linalg.lstsq(system, target)[0], atol=1e-10)
+    np.testing.assert_allclose(
+        x @ model.projection, np.linalg.lstsq(system, target, rcond=None)[0], atol=1e-10
+    )
 
 
 def test_scores_are_distances_to_the_whole_reconstruction():

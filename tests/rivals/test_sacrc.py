@@ -13,7 +13,7 @@ def pursue_slowly(x, atoms, n_nonzero):
     chosen, left = [], x
     for _ in range(n_nonzero):
         chosen.append(int(np.argmax(np.abs(atoms @ left))))
-        strength = np.linalg.lstsq(atoms[chosen].T, x)[0]
+        strength = np.linalg.lstsq(atoms[chosen].T, x, rcond=None)[0]
         left = x - strength @ atoms[chosen]
     code = np.zeros(len(atoms))
     code[chosen] = strength

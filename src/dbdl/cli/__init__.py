@@ -6,6 +6,7 @@ data, `outputs` checks files before hours are spent on them, `terminal` prints, 
 mistakes into messages and exit codes.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -39,8 +40,14 @@ app = typer.Typer(
 )
 
 
+def _help(command: Any) -> str:
+    """Return what a command does, one line per paragraph: the terminal wraps the lines."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
+    app.command(_name, help=_help(_command))(_command)
 
 
 @app.callback()

@@ -117,7 +117,8 @@ def fit(
         "columns": rows.n_features if whole is not model else None,
         "features": model.n_features_in_,
         "classes": len(rows.classes),
-        "atoms": getattr(model, "n_atoms_", None),
+        "chains": len(model.chains_) if hasattr(model, "chains_") else None,
+        "atoms": getattr(model, "n_atoms_", None),  # of all chains together
     }
     held_out = getattr(model, "held_out_", None)
     if held_out is not None:

@@ -195,7 +195,7 @@ def slopes_of_least_squares(atoms: Doubles, weights: Doubles, penalty: Any = 0.0
     if np.any(penalty):
         gram = atoms @ atoms.T + np.diag(np.broadcast_to(penalty, len(atoms)))
         return np.linalg.solve(gram, weights) @ atoms
-    return np.asarray(np.linalg.lstsq(atoms, weights)[0], dtype=np.float64)
+    return np.asarray(np.linalg.lstsq(atoms, weights, rcond=None)[0], dtype=np.float64)
 
 
 def encode_each(

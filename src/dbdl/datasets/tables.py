@@ -252,7 +252,7 @@ def _read(table: _AnyTable, features: list[int], known: Columns | None) -> list[
     pairs = list(zip(features, columns, strict=True))
     problems = {j: column for j, column in pairs if column.kind in ADVICE}
     if problems:
-        raise DataError(_in_words(table, problems, can_drop=kinds is None))
+        raise DataError(_in_words(table, problems, known))
     if unsure := [table.names[j] for j, column in pairs if column.unsure]:
         first = next(column for _, column in pairs if column.unsure)
         shown = table.example(features[columns.index(first)])
@@ -263,20 +263,29 @@ def _read(table: _AnyTable, features: list[int], known: Columns | None) -> list[
     return columns
 
 
-def _in_words(table: _AnyTable, problems: dict[int, Column], *, can_drop: bool) -> str:
+def _in_words(table: _AnyTable, problems: dict[int, Column], known: Columns | None) -> str:
     names = [table.names[j] for j in problems]
     said = [f"  {table.names[j]}: {_problem(table, j, column)}" for j, column in problems.items()]
     if len(said) > MOST_SHOWN:
         said = [*said[:MOST_SHOWN], f"  ... and {len(said) - MOST_SHOWN} more"]
     several = len(names) > 1
     head = f"{table.path}: {len(names)} column{'s' * several} cannot be used:\n"
-    tail = "Mend the cells: the model was fitted on numbers in these columns."
-    if can_drop:
-        them = "them" if several else "it"
-        tail = (
+    return head + "\n".join(said) + "\n" + _advice(names, known)
+
+
+def _advice(names: list[str], known: Columns | None) -> str:
+    """Say what to do about columns that cannot be used."""
+    them = "them" if len(names) > 1 else "it"
+    if known is None or known.kinds is None:
+        return (
             f"Mend {them}, or leave {them} out: --drop {listing(names)} (in Python, drop={names})"
         )
-    return head + "\n".join(said) + "\n" + tail
+    if known.features is None:
+        return (
+            f"Mend {them}, or take {them} out of the file: the model does not know the names of "
+            "its features, so it takes every column for one."
+        )
+    return "Mend the cells: the model was fitted on numbers in these columns."
 
 
 def _problem(table: _AnyTable, j: int, column: Column) -> str:
