@@ -503,6 +503,27 @@ def test_chains_of_every_size_are_resumed(count_sweeps):
     np.testing.assert_array_equal(model.size_curve_.accuracy, expected.size_curve_.accuracy)
 
 
+IN_ROUNDS = {"n_chains": None, "views": ["plain", "standardised"], "n_sweeps": 4}
+
+
+@pytest.mark.parametrize("n_files", [3, 9, 15])  # in the first round, or in the second
+def test_both_rounds_are_resumed_in_a_folder(folder, stop_after, monkeypatch, n_files):
+    expected = bits_of(make(**IN_ROUNDS).fit(*cones()))
+    stop_after(n_files)
+    with pytest.raises(Stopped):
+        make(checkpoint=folder, checkpoint_every=2, n_jobs=1, **IN_ROUNDS).fit(*cones())
+    monkeypatch.undo()
+    resumed = make(checkpoint=folder, checkpoint_every=2, **IN_ROUNDS).fit(*cones())
+    assert bits_of(resumed) == expected
+
+
+def test_both_rounds_are_resumed_from_the_last_states(tmp_path):
+    expected = bits_of(make(**IN_ROUNDS).fit(*cones()))
+    model = make(**IN_ROUNDS, warm_start=True).set_params(n_sweeps=2).fit(*cones())
+    model = persistence.load(persistence.save(model, tmp_path / "model.skops"))
+    assert bits_of(model.set_params(n_sweeps=4).fit(*cones())) == expected
+
+
 @pytest.mark.parametrize("kind", ["recoded", "gibbs", "joint"])
 def test_every_classifier_is_resumed(kind):
     X, Y = cones()

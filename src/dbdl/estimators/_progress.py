@@ -74,16 +74,22 @@ class FitProgress:
             )
             self._task.call_on_fit_task_begin(**self._rows)
         for number in range(n_chains):
-            task = None
-            if self._task is not None:
-                task = self._task.subcontext(
-                    task_name="chain", task_id=number, max_subtasks=n_sweeps
-                )
-            self._chains[number] = _Progress(f"chain {number + 1}/{n_chains}", n_sweeps, task)
+            self._announce(number, n_chains, n_sweeps)
+
+    def _announce(self, number: int, n_chains: int, n_sweeps: int) -> None:
+        task = None
+        if self._task is not None:
+            task = self._task.subcontext(task_name="chain", task_id=number, max_subtasks=n_sweeps)
+        self._chains[number] = _Progress(f"chain {number + 1}/{n_chains}", n_sweeps, task)
 
     def expect(self, numbers: Sequence[int]) -> None:
-        """Count the chains that were announced as ended, if they have not begun and are not due."""
+        """Count the chains that were announced as ended, if they have not begun and are not due.
+
+        A size of the dictionary with more views may have chains that were not announced.
+        """
         with self._lock:
+            for number in set(numbers) - set(self._chains):
+                self._announce(number, max(numbers) + 1, self._chains[0].n_sweeps)
             for number, chain in self._chains.items():
                 if chain.n_done == 0 and number not in numbers and chain.task is not None:
                     chain.task.call_on_fit_task_begin(**self._rows)

@@ -384,7 +384,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows in memory, or rows that are read in parts: the result of `dbdl.open_rows`, a large
+            Rows in memory, or rows that are read in parts: the rows of `dbdl.open_rows`, a large
             memory map, an HDF5 or zarr dataset, or a Dask array or data frame, whose rows stay on
             the workers of the current client if there is one. Rows in memory may have missing
             values (NaN), which are filled first. Chains of linear views draw them in every sweep;
