@@ -47,11 +47,13 @@ def picture(ax, values, title):
 
 codes = model.transform(X_new).toarray()
 owners = model.classes_[model.selection_probability_.argmax(axis=0)]
+# Show a “3” that uses mostly atoms of its own class, as two of three rows do, and some others.
 is_right = (model.predict(X_new) == y_new) & (y_new == 3)
-n_owners = np.array([len(set(owners[code != 0])) for code in codes])
+n_own = np.count_nonzero(codes[:, owners == 3], axis=1)
+n_other = np.count_nonzero(codes[:, owners != 3], axis=1)
+strongest = owners[np.abs(codes).argmax(axis=1)]
 weakest = np.array([np.abs(code[code != 0]).min() for code in codes])
-# a “3” that uses atoms of several classes
-number = int(np.argmax(is_right * (n_owners >= 3) * weakest))
+number = int(np.argmax(is_right * (n_own >= 3) * (n_other >= 1) * (strongest == 3) * weakest))
 
 row, code = X_new[number], codes[number]
 used = np.argsort(-np.abs(code))[: np.count_nonzero(code)]
