@@ -115,6 +115,7 @@ def main() -> None:
         run(python.with_name("dbdl"), "methods", cwd=empty)
         run(python, unpacked / "tools" / "run_readme.py", cwd=empty)
         if arguments.quick:
+            say("In order so far; the tests were left out")
             return
         say("Run the fast tests of the sdist on the wheel")
         python = environment(folder / "tests", f"{wheel}[test]")
