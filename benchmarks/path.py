@@ -47,7 +47,7 @@ def stack_of(model: Any) -> list[str]:
 
 def main() -> None:
     """Print the stack of the first chain of a default fit."""
-    model = dbdl.DBDLClassifier(n_sweeps=1, random_state=0)
+    model = dbdl.DBDLClassifier(n_sweeps=1, random_state=0, n_jobs=1)
     model.fit(*load_iris(return_X_y=True))  # kernels are compiled by a chain of their own
     stack = stack_of(model)
     for name in stack:

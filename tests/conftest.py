@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers of pytest share the processors
 
 
 @pytest.fixture(autouse=True)
