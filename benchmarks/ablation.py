@@ -9,7 +9,6 @@ the same views, coders and weights, with the training rows that a chain starts f
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -169,17 +168,18 @@ def main() -> None:
     arguments = parser.parse_args()
     all_splits = list(splits(arguments.problem, arguments.splits))
     print(f"{arguments.problem}, {arguments.splits} splits, test accuracy %")
-    print("| detail | accuracy % | atoms |\n| --- | --- | --- |")
-    records = []
+    text = ["| detail | accuracy % | atoms |", "| --- | --- | --- |"]
+    print("\n".join(text))
     for row in rows(*all_splits[0].X_train.shape):
         results = [accuracy(split, row) for split in all_splits]
         values = [100 * a for a, _ in results]
         spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
         atoms = float(np.mean([n for _, n in results]))
-        print(f"| {row.text} | {np.mean(values):.2f}{spread} | {atoms:.0f} |", flush=True)
-        records.append({"detail": row.text, "accuracy": values, "atoms": atoms})
+        text.append(f"| {row.text} | {np.mean(values):.2f}{spread} | {atoms:.0f} |")
+        print(text[-1], flush=True)
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    (OUTPUT / f"ablation_{arguments.problem}.json").write_text(json.dumps(records, indent=1))
+    path = OUTPUT / f"ablation_{arguments.problem}.md"
+    path.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -251,7 +251,9 @@ def main() -> None:
         return
     sizes = sorted(set(arguments.per_class))
     lines = measure_sizes(table, data, sizes, arguments.splits, arguments.only, arguments.workers)
-    print("\n" + to_markdown(lines, sizes))
+    text = to_markdown(lines, sizes)
+    print("\n" + text)
+    (OUTPUT / f"frontier_{table.name}.md").write_text(text, encoding="utf-8")
     path = OUTPUT / f"frontier_{table.name}.png"
     title = table.title.partition(" (")[0]
     draw(f"{title}: accuracy against number of atoms", lines, sizes, path)

@@ -20,6 +20,8 @@ from dbdl import DBDLClassifier
 from dbdl.coding import Coder, Forward, LassoPath
 from dbdl.experiments.measure import (
     Part,
+    calibration_error,
+    calibration_floor,
     choose_settings,
     class_ratio,
     measure,
@@ -227,6 +229,15 @@ def test_log_loss_and_calibration_error_by_hand():
     figures = probability_figures(probability, np.array(["a", "b"]), np.array(["a", "b", "z"]))
     assert figures["log_loss"] == pytest.approx(-np.log([0.8, 0.4, 1e-15]).mean())
     assert figures["calibration_error"] == pytest.approx((0.2 + 0.6 + 0.9) / 3)
+
+
+def test_the_calibration_floor_is_the_error_of_calibrated_probabilities():
+    rng = np.random.default_rng(1)
+    confidence = rng.uniform(0.5, 1, 2000)
+    errors = [calibration_error(confidence, rng.random(2000) < confidence) for _ in range(50)]
+    assert calibration_floor(confidence) == pytest.approx(np.mean(errors), rel=0.1)
+    assert calibration_floor(confidence[:100]) > 3 * calibration_floor(confidence)
+    assert calibration_floor(np.ones(10)) == 0
 
 
 def test_nothing_is_said_to_be_chosen_where_there_was_one_coder(data):

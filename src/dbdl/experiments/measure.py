@@ -27,6 +27,8 @@ from dbdl.registry import Method
 #: Folds of the cross-validation that chooses settings, and bins of the calibration error.
 N_FOLDS = 3
 N_BINS = 15
+#: Draws of outcomes that give the calibration error of perfectly calibrated probabilities.
+N_FLOOR_DRAWS = 100
 #: Probabilities below this count as this in a log-loss.
 LEAST_PROBABILITY = 1e-15
 #: Classes are unbalanced if the largest has at least this many times the rows of the smallest:
@@ -133,21 +135,36 @@ def probability_figures(
 ) -> dict[str, float]:
     """Return log-loss and expected calibration error of probabilities (n_samples, n_classes).
 
-    A label that was not learned has probability 0; probabilities are cut off at 1e-15.
+    ``calibration_floor`` is the part of the calibration error that is due to chance. A label that
+    was not learned has probability 0; probabilities are cut off at 1e-15.
     """
     labels = np.union1d(classes, y)
     every = np.full((len(y), len(labels)), LEAST_PROBABILITY)
     every[:, np.searchsorted(labels, classes)] = probability.clip(LEAST_PROBABILITY, 1)
     every /= every.sum(axis=1, keepdims=True)  # sums of float32 may be a little off
+    confidence = probability.max(axis=1)
     correct = classes[probability.argmax(axis=1)] == y
-    error = calibration_error(probability.max(axis=1), correct)
-    return {"log_loss": float(log_loss(y, every, labels=labels)), "calibration_error": error}
+    return {
+        "log_loss": float(log_loss(y, every, labels=labels)),
+        "calibration_error": calibration_error(confidence, correct),
+        "calibration_floor": calibration_floor(confidence),
+    }
 
 
 def calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> float:
     """Mean gap between confidence and accuracy over bins of equal width, weighted by size."""
     gaps = binned_statistic(confidence, confidence - correct, "sum", N_BINS, (0, 1)).statistic
     return float(np.abs(gaps).sum() / len(correct))
+
+
+def calibration_floor(confidence: NDArray[np.float64]) -> float:
+    """Mean calibration error of predictions that are right as often as their confidence says.
+
+    It is above 0, since a finite number of rows is right more or less often than expected.
+    """
+    rng = np.random.default_rng(0)
+    draws = (rng.random(len(confidence)) < confidence for _ in range(N_FLOOR_DRAWS))
+    return float(np.mean([calibration_error(confidence, correct) for correct in draws]))
 
 
 def hindsight(model: DBDLClassifier, coders: Sequence[Coder], test: Part) -> tuple[Coder, float]:

@@ -103,7 +103,7 @@ def to_markdown(table: Table, lines: Sequence[Line]) -> str:
 _PERCENT = frozenset(
     {
         "accuracy", "spread", "difference", "balanced_accuracy", "macro_f1", "paper",
-        "paper_spread", "calibration_error",
+        "paper_spread", "calibration_error", "calibration_floor",
     }
 )  # fmt: skip
 #: Fields of a line that are for further computations only.

@@ -30,7 +30,7 @@ LEAST_SPLITS = 5
 LEVEL = 0.05
 #: Figures of records whose means over splits are in a line: as they are, and in %.
 MEANS = ("class_ratio", "log_loss", "fit_seconds", "query_milliseconds", "n_test")
-SHARES = ("balanced_accuracy", "macro_f1", "calibration_error")
+SHARES = ("balanced_accuracy", "macro_f1", "calibration_error", "calibration_floor")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Line:
     paper_milliseconds: float
     log_loss: float
     calibration_error: float  #: In %.
+    calibration_floor: float  #: In %, the calibration error that is due to chance.
     n_atoms: float
     fit_seconds: float
     query_milliseconds: float

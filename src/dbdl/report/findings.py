@@ -63,10 +63,12 @@ class Answers:
         self.majority = float(np.bincount(true).max() / len(true))
         # counts (n_classes, n_classes); rows are true classes
         self.confusion: Classes = confusion_matrix(true, self.predicted, labels=classes)
-        figures = {"log_loss": np.nan, "calibration_error": np.nan}
+        figures = dict.fromkeys(("log_loss", "calibration_error", "calibration_floor"), np.nan)
         if probability is not None:
             figures = probability_figures(probability, classes, true)
         self.log_loss, self.calibration_error = figures["log_loss"], figures["calibration_error"]
+        #: The calibration error that perfect probabilities would have on as many rows, by chance.
+        self.calibration_floor = figures["calibration_floor"]
 
     def bins(self) -> list[Bin]:
         """Return the bins of the reliability diagram that contain rows."""
