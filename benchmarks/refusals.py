@@ -1,9 +1,9 @@
 """Do prediction sets and refusals keep their promises, and are outliers found?
 
-    python -m benchmarks.refusals [digits wine ...] [--splits 10] [--chains 3] [--sweeps 10]
+    python -m benchmarks.refusals [digits wine ...] [--splits 10]
     python -m benchmarks.refusals --outliers [--splits 3]
 
-The rows are those of the tables of `dbdl reproduce`. Half of the rows that were not learned from
+The rows are those of the tables of `dbdl reproduce`, and the model has its default settings. Half of the rows that were not learned from
 go to `fit_refusals`, the other half is tested. The band is where the mean coverage of as many
 independent splits would lie in 99 of 100 cases: given the rows of `fit_refusals`, the number of
 covered rows is Beta-binomial. With ``--outliers`` digits 0 to 7 are learned. Outliers are the
@@ -30,7 +30,7 @@ from dbdl import BetaProcessDictionary, DBDLClassifier
 from dbdl.experiments.spec import table_names
 from dbdl.learn.members import Member
 
-PROBLEMS = ("digits", "wine", "breast_cancer", "botswana", "coil20", "usps")
+PROBLEMS = ("digits", "wine", "breast_cancer", "botswana", "coil20", "yaleb", "usps")
 COVERAGE, MAX_ERROR = 0.9, 0.05
 
 
@@ -67,11 +67,9 @@ def measure(model: DBDLClassifier, parts: tuple[np.ndarray, ...]) -> dict[str, f
 
 def results(name: str, arguments: argparse.Namespace) -> Iterator[dict[str, float]]:
     """Measure every split; a data set with one split of its own is halved several times."""
-    settings = {"n_chains": arguments.chains, "n_sweeps": arguments.sweeps, "n_jobs": -1}
     found = list(splits(name, arguments.splits))
     for seed, split in enumerate(found):
-        model = DBDLClassifier(coder="forward", random_state=seed, **settings)
-        model.fit(split.X_train, split.y_train)
+        model = DBDLClassifier(random_state=seed).fit(split.X_train, split.y_train)
         seeds = [seed] if len(found) > 1 else range(arguments.splits)
         yield from (measure(model, halves(split, half)) for half in seeds)
 
@@ -185,8 +183,6 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", default=PROBLEMS)
     parser.add_argument("--outliers", action="store_true")
     parser.add_argument("--splits", type=int, default=None)
-    parser.add_argument("--chains", type=int, default=3)
-    parser.add_argument("--sweeps", type=int, default=10)
     arguments = parser.parse_args()
     for name in arguments.problems:
         if name not in table_names():
