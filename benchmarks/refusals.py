@@ -3,11 +3,12 @@
     python -m benchmarks.refusals [digits wine ...] [--splits 10]
     python -m benchmarks.refusals --outliers [--splits 3]
 
-The rows are those of the tables of `dbdl reproduce`, and the model has its default settings. Half of the rows that were not learned from
-go to `fit_refusals`, the other half is tested. The band is where the mean coverage of as many
-independent splits would lie in 99 of 100 cases: given the rows of `fit_refusals`, the number of
-covered rows is Beta-binomial. With ``--outliers`` digits 0 to 7 are learned. Outliers are the
-digits 8 and 9, pixels of uniform noise, and test rows whose pixels are permuted.
+The rows are those of the tables of `dbdl reproduce`, and the model has its default settings. Half
+of the rows that were not learned from go to `fit_refusals`, the other half is tested. The band is
+where the mean coverage of as many independent splits would lie in 99 of 100 cases: given the rows
+of `fit_refusals`, the number of covered rows is Beta-binomial. With ``--outliers`` digits 0 to 7
+are learned. Outliers are the digits 8 and 9, pixels of uniform noise, and test rows whose pixels
+are permuted.
 """
 
 from __future__ import annotations
