@@ -3,7 +3,8 @@
     python -m benchmarks.picture [files of records ...]
 
 Reads the records that `python -m benchmarks.accuracy` keeps, and writes
-``docs/accuracy_against_time.png``. The size of a point is the time of a query.
+``docs/accuracy_against_time.png``. The size of a point is the time of a query. Where there is no
+room for its name, a point has none: docs/results.md has them all.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from matplotlib.transforms import Bbox
 
 from benchmarks.accuracy import OUTPUT
-from dbdl.experiments.run import Record, read_records
+from dbdl.experiments.run import Record, latest, read_records
 from dbdl.experiments.spec import load_table
 
 PICTURE = Path("docs/accuracy_against_time.png")
@@ -43,44 +45,57 @@ def draw(ax, title: str, found: dict[str, tuple[float, float, float]]) -> None:
     best = max(accuracy for _, accuracy, _ in found.values())
     shown = {name: point for name, point in found.items() if point[1] > best - DEPTH}
     ax.set_xscale("log")
-    labels = []
-    for name, (seconds, accuracy, milliseconds) in sorted(shown.items(), key=lambda p: -p[1][1]):
-        ours = name == "DBDL"
-        x, color = max(seconds, LEAST_SECONDS), OURS if ours else OTHERS
+    for name, (seconds, accuracy, milliseconds) in shown.items():
         size = 12 + 25 * np.log10(1 + 10 * milliseconds)
-        ax.scatter(x, accuracy, s=size, color=color, alpha=0.8, zorder=3)
-        labels.append(
-            ax.annotate(
-                name,
-                (x, accuracy),
-                xytext=(5, 2),
-                textcoords="offset points",
-                fontsize=6.5,
-                color=color,
-                fontweight="bold" if ours else "normal",
-            )
-        )
-    ax.set_title(title.partition(",")[0], fontsize=9)
+        x = max(seconds, LEAST_SECONDS)
+        ax.scatter(x, accuracy, s=size, color=color_of(name), alpha=0.8, zorder=3, linewidths=0)
+    ax.set_title(title.partition(",")[0], fontsize=10)
     ax.grid(alpha=0.3)
-    ax.tick_params(labelsize=7)
+    ax.tick_params(labelsize=8)
     left, right = ax.get_xlim()
     ax.set_xlim(left, right * 8)  # room for the names
     ax.margins(y=0.08)
-    move_apart(ax, labels)
+    name_points(ax, {name: (max(s, LEAST_SECONDS), a) for name, (s, a, _) in shown.items()})
 
 
-def move_apart(ax, labels: list) -> None:
-    """Move labels down until none covers one above it."""
+def color_of(name: str) -> str:
+    """Ours stands out."""
+    return OURS if name == "DBDL" else OTHERS
+
+
+#: Places of a name beside its point, in points: right, left, above, below, and between these.
+PLACES = [
+    ((6, 0), "left", "center"), ((-6, 0), "right", "center"), ((0, 5), "center", "bottom"),
+    ((0, -5), "center", "top"), ((5, 4), "left", "bottom"), ((5, -4), "left", "top"),
+    ((-5, 4), "right", "bottom"), ((-5, -4), "right", "top"),
+]  # fmt: skip
+
+
+def name_points(ax, places: dict[str, tuple[float, float]]) -> None:
+    """Name points, ours and then the most accurate first, where names cover nothing."""
     ax.figure.canvas.draw()
-    placed = []
-    for label in labels:
-        for _ in range(40):
+    dots = [ax.transData.transform(place) for place in places.values()]
+    taken = [Bbox.from_bounds(x - 3, y - 3, 6, 6) for x, y in dots]
+    frame = ax.get_window_extent()
+    for name in sorted(places, key=lambda name: (name != "DBDL", -places[name][1])):
+        style = {"fontsize": 7.5, "color": color_of(name), "textcoords": "offset points"}
+        style["fontweight"] = "bold" if name == "DBDL" else "normal"
+        for offset, across, along in PLACES:
+            label = ax.annotate(
+                name,
+                places[name],
+                xytext=offset,
+                ha=across,
+                va=along,
+                annotation_clip=False,
+                **style,
+            )
             box = label.get_window_extent()
-            if not any(box.overlaps(other) for other in placed):
+            inside = frame.containsx(box.x0) and frame.containsx(box.x1)
+            if inside and frame.containsy(box.y0) and not any(map(box.overlaps, taken)):
+                taken.append(box)
                 break
-            x, y = label.get_position()
-            label.set_position((x, y - 2))
-        placed.append(label.get_window_extent())
+            label.remove()
 
 
 def main() -> None:
@@ -90,9 +105,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path, help="default: those in benchmarks/output")
     files = parser.parse_args().files or sorted(OUTPUT.glob("accuracy_*.jsonl"))
-    of_table = defaultdict(list)
-    for record in (record for file in files for record in read_records(file)):
-        of_table[record["table"]].append(record)
+    found = [latest(read_records(file)) for file in files]
+    of_table = {records[0]["table"]: records for records in found if records}
     n_columns = min(3, len(of_table))
     n_rows = -(-len(of_table) // n_columns)
     figure, axes = plt.subplots(
