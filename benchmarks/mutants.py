@@ -317,8 +317,8 @@ MUTANTS = (
     mutant(
         "lasso-with-one-atom-more",
         "coding/lasso.py",
-        "else int(n_nonzero)",
-        "else int(n_nonzero) + 1",
+        "else [int(n_nonzero)]",
+        "else [int(n_nonzero) + 1]",
         "coding/test_lasso.py",
     ),
     mutant(
@@ -326,6 +326,20 @@ MUTANTS = (
         "coding/lasso.py",
         "lowest = max(problem.penalty, floor)",
         "lowest = max(0.99 * problem.penalty, floor)",
+        "coding/test_lasso.py",
+    ),
+    mutant(
+        "lasso-passes-a-tie",
+        "coding/lasso.py",
+        "passed = not ties",
+        "passed = True",
+        "coding/test_lasso.py",
+    ),
+    mutant(
+        "lasso-passed-with-the-next-atom",
+        "coding/lasso.py",
+        "n_coded = n_after - passed",
+        "n_coded = n_after",
         "coding/test_lasso.py",
     ),
     # Choice on held-out rows, and calibration.

@@ -1,5 +1,6 @@
 """The lasso against scikit-learn, the conditions of its optimum, and its own promises."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.linear_model import Lasso, LassoLars
 
 from dbdl.coding import lasso
-from dbdl.coding.lasso import SharedFactor
+from dbdl.coding.lasso import SharedFactor, lasso_each
 from dbdl.coding.omp import gram_matrix
 
 pytestmark = pytest.mark.bits
@@ -293,6 +294,81 @@ def test_rows_of_bits_have_codes(n_nonzero):
 def test_ties_do_not_send_a_path_in_circles(seed):
     rows, atoms = bits(200, 300, seed)
     assert_optimal(rows, atoms, lasso(rows, atoms, penalty=0.1).toarray(), 0.1, slack=1e-7)
+
+
+# ---------------------------------------------------------------- several numbers of non-zeros
+
+# in no order, two of them equal, and the largest above what most atoms allow
+LENGTHS = [14, 1, 3, 40, 2, 5, 7, 10, 20, 28, 56, 14, 112]
+
+
+def with_copies():
+    """Rows of which two are zero; atoms with copies, opposites, near copies and zeros."""
+    X, atoms = correlated(30, 40, 30, seed=2)
+    X[[0, 20]] = 0.0
+    near = atoms[::4] + 1e-6 * np.random.default_rng(0).standard_normal((10, 30))
+    return X, np.vstack([atoms, atoms[::2], -atoms[::3], near, np.zeros((2, 30))])
+
+
+def whole_numbers():
+    rng = np.random.default_rng(0)
+    return rng.integers(-2, 3, (50, 8)).astype(float), rng.integers(-1, 2, (60, 8)).astype(float)
+
+
+PROBLEMS = {
+    **{f"{shape}": lambda shape=shape: correlated(*shape) for shape in SHAPES},
+    "atoms are missed": lambda: correlated(40, 2000, 60, seed=1, spread=0.05),
+    "members leave": lambda: correlated(10, 900, 400, spread=0.2),
+    "copies": with_copies,
+    "whole numbers": whole_numbers,
+    "all tie": lambda: (np.ones((3, 6)), np.eye(6)),
+    **{f"bits {seed}": lambda seed=seed: bits(100, 300, seed) for seed in range(3)},
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", PROBLEMS.values(), ids=PROBLEMS)
+def test_one_path_gives_the_bits_of_a_path_for_each_number_of_non_zeros(make, dtype):
+    X, atoms = (array.astype(dtype) for array in make())
+    for n, codes in zip(LENGTHS, lasso_each(X, atoms, LENGTHS), strict=True):
+        alone = lasso(X, atoms, n_nonzero=n)
+        assert codes.dtype == alone.dtype == dtype
+        np.testing.assert_array_equal(codes.toarray(), alone.toarray())
+
+
+def test_an_atom_that_leaves_the_path_is_in_the_codes_before_that():
+    X, atoms = PROBLEMS["members leave"]()
+    used = [codes.toarray() != 0 for codes in lasso_each(X, atoms, [20, 40, 80])]
+    assert [set(part.sum(axis=1)) for part in used] == [{20}, {40}, {80}]
+    assert (used[0] & ~used[1]).any() and (used[1] & ~used[2]).any()
+
+
+def test_most_numbers_of_non_zeros_need_no_path_of_their_own(monkeypatch):
+    module = sys.modules["dbdl.coding.lasso"]
+    follow, n_paths = module._follow, []
+    monkeypatch.setattr(
+        module, "_follow", lambda *args: n_paths.append(len(args[0])) or follow(*args)
+    )
+    X, atoms = correlated(30, 300, 64)
+    X[:5] = 0.0  # their paths end before any number is passed
+    lasso_each(X, atoms, [1, 2, 5, 10, 20, 40])
+    assert 30 <= sum(n_paths) <= 40
+
+
+def test_any_number_of_threads_and_a_row_alone_give_the_same_bits_at_each_number_of_non_zeros():
+    X, atoms = correlated(70, 400, 40, spread=0.1)
+    expected = [codes.toarray() for codes in lasso_each(X, atoms, LENGTHS)]
+    threads = [codes.toarray() for codes in lasso_each(X, atoms, LENGTHS, n_threads=3)]
+    np.testing.assert_array_equal(threads, expected)
+    for i in (0, 31, 32, 69):
+        alone = [codes.toarray()[0] for codes in lasso_each(X[i : i + 1], atoms, LENGTHS)]
+        np.testing.assert_array_equal(alone, [codes[i] for codes in expected])
+
+
+def test_no_rows_give_no_codes_at_each_number_of_non_zeros():
+    assert [c.shape for c in lasso_each(np.empty((0, 3)), np.eye(3), [2, 1])] == [(0, 3), (0, 3)]
+    with pytest.raises(ValueError, match="1 or more"):
+        lasso_each(np.eye(3), np.eye(3), [2, 0])
 
 
 def test_atoms_whose_products_would_overflow_are_coded():

@@ -17,11 +17,18 @@ members, which gains a row when an atom joins and is repaired by rotations when 
 all of the work is the sum ``weights @ gram[members]`` of each step, by which the correlations of
 all other atoms change. A step therefore considers only the atoms that are close to joining. Every
 few steps all correlations are recomputed, which also removes their accumulated rounding.
+
+The path to a number of non-zeros passes the codes of all smaller numbers, so one path gives them
+all. It takes the same steps as if only the largest number were asked for. Where it passes a smaller
+one, all correlations are computed, as at the end of a path. If they are right, the code has the
+bits that it has at the end of its own path. Otherwise, and if atoms tie there, the path to the
+smaller number goes on in another way, and is followed by itself.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +151,53 @@ def lasso(
     array([[ 2.5, -0.5]])
     """
     check_rule(penalty, tol, n_nonzero)
+    lengths = None if n_nonzero is None else [int(n_nonzero)]
+    return _code(X, atoms, lengths, penalty, tol, gram, factor, n_threads)[0]
+
+
+def lasso_each(
+    X: ArrayLike,
+    atoms: ArrayLike,
+    n_nonzero: Sequence[int],
+    gram: ArrayLike | None = None,
+    n_threads: int = 1,
+) -> list[csr_matrix]:
+    """Codes for several numbers of non-zeros from one path per row.
+
+    Parameters
+    ----------
+    X, atoms, gram, n_threads
+        As for :func:`lasso`.
+    n_nonzero : sequence of int
+        Numbers of non-zeros, in any order.
+
+    Returns
+    -------
+    codes : list of csr_matrix of shape (n_samples, n_atoms)
+        One per entry of ``n_nonzero``, equal to that of :func:`lasso` bit for bit.
+
+    Examples
+    --------
+    >>> from dbdl.coding.lasso import lasso_each
+    >>> [codes.toarray() for codes in lasso_each([[3.0, -1.0]], [[1.0, 0.0], [0.0, 1.0]], [1, 2])]
+    [array([[2., 0.]]), array([[ 3., -1.]])]
+    """
+    for length in n_nonzero:
+        check_rule(None, None, length)
+    return _code(X, atoms, [int(n) for n in n_nonzero], None, None, gram, None, n_threads)
+
+
+def _code(
+    X: ArrayLike,
+    atoms: ArrayLike,
+    lengths: list[int] | None,
+    penalty: float | None,
+    tol: float | None,
+    gram: ArrayLike | None,
+    factor: SharedFactor | None,
+    n_threads: int,
+) -> list[csr_matrix]:
+    """Check the arrays and code, for each length; None for codes of any number of non-zeros."""
     rows, dictionary = as_matrices(X, atoms)
     check_finite(rows, "X")
     check_finite(dictionary, "atoms")
@@ -160,7 +214,8 @@ def lasso(
     if products is None:
         products = gram_matrix(dictionary, n_threads)
     most = min(dictionary.shape)
-    wanted = most if n_nonzero is None else int(n_nonzero)
+    wanted = [most] if lengths is None else [min(n, most) for n in lengths]
+    sizes, place = np.unique(np.array(wanted, dtype=np.int64), return_inverse=True)
 
     def code_rows(rows: Array, exponent: int) -> list[csr_matrix]:
         own_penalty = scaled_number(penalty, -exponent - atom_exponent)
@@ -170,19 +225,21 @@ def lasso(
             -1.0 if own_penalty is None else float(own_penalty),
             -1.0 if own_tol is None else float(own_tol),
             dependence,
-            min(most, wanted + 1),
-            wanted,
+            min(most, int(sizes[-1]) + 1),
+            sizes,
         )
 
-        def code(block: slice) -> csr_matrix:
+        def code(block: slice) -> list[csr_matrix]:
             return _code_block(rows[block], dictionary, problem, factor)
 
         blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
-        return [vstack(blocks, format="csr") if blocks else csr_matrix((0, len(dictionary)))]
+        if not blocks:
+            return [csr_matrix((0, len(dictionary))) for _ in sizes]
+        return [vstack(parts, format="csr") for parts in zip(*blocks, strict=True)]
 
     atom_exponents = np.full(len(dictionary), atom_exponent) if atom_exponent else None
     codes = by_scale(code_rows, rows, unsafe_exponents(rows), atom_exponents)
-    return in_dtype(codes[0], asked)
+    return [in_dtype(codes[p], asked) for p in place]
 
 
 class SharedFactor(NamedTuple):
@@ -233,29 +290,39 @@ class SharedFactor(NamedTuple):
 
 def _code_block(
     rows: Array, atoms: Array, problem: _Problem, factor: SharedFactor | None
-) -> csr_matrix:
+) -> list[csr_matrix]:
+    """Codes (n_rows, n_atoms) of some rows, for each length of the problem."""
     correlations = row_products(rows, atoms)
     if not np.isfinite(correlations).all():
         raise ValueError(OVERFLOW)
     squares = row_squares(rows)
-    codes = np.zeros((len(rows), len(atoms)))
-    todo = np.arange(len(rows))
+    lengths = problem.lengths
+    codes = np.zeros((len(lengths), len(rows), len(atoms)))
+    found = np.zeros((len(lengths), len(rows)), np.bool_)
     if factor is not None and problem.tol >= 0:
         least, explained = factor.least_squares(correlations)
         unmet = squares - explained > problem.tol**2 + ROUNDING * squares
-        codes[unmet] = least[unmet]
-        todo = np.flatnonzero(~unmet)
+        codes[:, unmet] = least[unmet]
+        found[:, unmet] = True
     n_atoms, most = len(atoms), problem.most_members
     paths, watch = (_new_path(most), _new_path(most)), _new_watch(n_atoms, most)
     scratch = np.zeros((3, n_atoms))
-    if not _follow(todo, correlations, squares, problem, *paths, watch, *scratch, codes):
+    complete = True
+    for some in [slice(len(lengths)), *(slice(m, m + 1) for m in range(len(lengths)))]:
+        todo = np.flatnonzero(~found[some].all(axis=0))
+        if not len(todo):
+            continue
+        own = problem._replace(lengths=lengths[some])
+        out = codes[some], found[some]
+        complete &= _follow(todo, correlations, squares, own, *paths, watch, *scratch, *out)
+    if not complete:
         warnings.warn(
             "The path of a row took too many steps and was cut short: its code has a larger "
             "penalty, or fewer non-zeros, than requested. Many atoms tie; drop copies of atoms.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return csr_matrix(codes)
+    return [csr_matrix(part) for part in codes]
 
 
 # -------------------------------------------------------------------------------------- kernels
@@ -269,7 +336,7 @@ class _Problem(NamedTuple):
     tol: float  # negative if there is none
     dependence: float
     most_members: int  # room for this many
-    n_nonzero: int  # the path ends before more members join
+    lengths: Array  # (n_lengths,), numbers of non-zeros, increasing; no more join at the last
 
 
 class _Path(NamedTuple):
@@ -277,7 +344,8 @@ class _Path(NamedTuple):
 
     member: Array  # (most_members,), atom indices
     sign: Array  # (most_members,)
-    code: Array  # (most_members,)
+    code: Array  # (most_members,), changed step by step
+    solved: Array  # (most_members,), the code from the factor, after the last step of a walk
     row_part: Array  # (most_members,), L^-1 c
     sign_part: Array  # (most_members,), L^-1 s
     factor: Array  # (most_members, most_members), factor[j, i] = L[i, j]: by columns
@@ -299,9 +367,9 @@ class _Watch(NamedTuple):
 
 
 def _new_path(most: int) -> _Path:
-    sign, code, row_part, sign_part = np.zeros((4, most))
+    sign, code, solved, row_part, sign_part = np.zeros((5, most))
     member, factor = np.zeros(most, np.int64), np.zeros((most, most))
-    return _Path(member, sign, code, row_part, sign_part, factor)
+    return _Path(member, sign, code, solved, row_part, sign_part, factor)
 
 
 def _new_watch(n_atoms: int, most: int) -> _Watch:
@@ -315,19 +383,25 @@ def _new_watch(n_atoms: int, most: int) -> _Watch:
 @kernel(REORDERED)
 def _follow(
     rows: Array, correlations: Array, squares: Array, problem: Any, kept: Any, tried: Any,
-    watch: Any, start: Array, before: Array, after: Array, codes: Array,
+    watch: Any, start: Array, before: Array, after: Array, codes: Array, found: Array,
 ) -> bool:  # fmt: skip
     """Follow the paths of the rows with these indices; False if one was cut short.
 
     ``kept`` is the path as far as it is known to be right. From there a stretch of steps is tried
     as if only the watched atoms existed, and repeated with those that should have joined.
+
+    ``codes`` (n_lengths, n_rows, n_atoms) gets the codes of the last length, and of each shorter
+    one whose own path would have ended where this path passes it, after the same steps. ``found``
+    (n_lengths, n_rows) says which these are.
     """
     gram, tol, n_atoms = problem.gram, problem.tol, problem.gram.shape[0]
+    lengths, last = problem.lengths, problem.lengths.shape[0] - 1
     place = watch.place
     complete = True
     for i in rows:
         arrived = False
-        n = np.int64(0)  # of its final type: a plain 0 would have the loop compiled twice
+        # of their final type: a plain 0 would have the loop compiled twice
+        n, goal, n_stretches = np.int64(0), np.int64(0), np.int64(0)
         for attempt in range(2):
             first = 0.0
             for k in range(n_atoms):
@@ -342,29 +416,24 @@ def _follow(
             lowest = max(problem.penalty, floor)
             arrived = first <= lowest or squares[i] <= tol * abs(tol)
             n, now = np.int64(0), first
+            goal = np.int64(last * attempt)  # a second attempt is for the last length alone
             for k in range(n_atoms):
                 before[k] = start[k]
-            n_stretches = 0
-            while not arrived and n_stretches < STRETCHES_PER_MEMBER * (problem.most_members + 5):
+            n_stretches = np.int64(0)
+            while not arrived and n_stretches < _most_stretches(lengths[last]):
                 n_stretches += 1
                 n_watched = _choose_watched(before, gram, kept.member, n, place, watch.atom)
+                n_steps, repeated = np.int64(0), False
                 while True:
-                    for j in range(n):  # restart from the path that is kept
-                        tried.member[j] = kept.member[j]
-                        tried.sign[j] = kept.sign[j]
-                        tried.code[j] = kept.code[j]
-                        tried.row_part[j] = kept.row_part[j]
-                        tried.sign_part[j] = kept.sign_part[j]
-                        for m in range(j, n):
-                            tried.factor[j, m] = kept.factor[j, m]
-                        for w in range(n_watched):
-                            watch.table[watch.slot[j], w] = gram[kept.member[j], watch.atom[w]]
-                    for w in range(n_watched):
-                        watch.correlation[w] = before[watch.atom[w]]
-                    n_after, now_after, arrived, n_watched = _walk(
-                        start, squares[i], now, lowest, floor, problem, tried, watch, n, n_watched
-                    )
-                    _sum_rows(gram, tried.member, tried.code, n_after, after)
+                    if n_steps == 0:
+                        n_after, now_after = n, now
+                        _start_stretch(before, gram, kept, tried, watch, n, n_watched)
+                    n_after, now_after, goal, n_steps, passed, arrived, n_watched = _walk(
+                        start, squares[i], lowest, floor, problem, tried, watch,
+                        n_after, now_after, goal, n_steps, n_watched,
+                    )  # fmt: skip
+                    n_coded = n_after - passed  # without the member that has just joined
+                    _sum_rows(gram, tried.member, tried.solved, n_coded, after)
                     limit = now_after + SLACK * now_after + SLACK * first
                     n_before = n_watched
                     for k in range(n_atoms):
@@ -374,18 +443,65 @@ def _follow(
                             watch.atom[n_watched] = k
                             place[k] = n_watched
                             n_watched += 1
-                    if n_watched == n_before:
+                    if passed and goal <= last:  # go on as if this length were not asked for
+                        m, is_right = goal - 1, n_watched == n_before and not repeated
+                        # its own path may have been cut short before
+                        if is_right and n_stretches <= _most_stretches(lengths[m]):
+                            _write(tried, n_coded, codes[m, i])
+                            found[m, i] = True
+                        for w in range(n_before, n_watched):
+                            place[watch.atom[w]] = -1
+                        n_watched = n_before
+                    elif n_watched > n_before:
+                        n_steps, goal, repeated = np.int64(0), min(goal, last), True
+                    else:
+                        arrived = arrived or passed
                         break
                 kept, tried = tried, kept
                 before, after = after, before
-                n, now = n_after, now_after
+                n, now = n_coded, now_after
             if arrived:
                 break
-        for j in range(n):
-            if kept.code[j] * kept.sign[j] > 0:  # otherwise zero up to rounding
-                codes[i, kept.member[j]] = kept.code[j]
+        # lengths that the path never passed share the code at its end
+        for m in range(min(goal, last), last + 1):
+            if m == last or n_stretches <= _most_stretches(lengths[m]):
+                _write(kept, n, codes[m, i])
+                found[m, i] = True
         complete = complete and arrived
     return complete
+
+
+@pasted(REORDERED)
+def _most_stretches(length: int) -> int:
+    """How many stretches the path to a number of non-zeros may have."""
+    return STRETCHES_PER_MEMBER * (length + 6)
+
+
+@pasted(REORDERED)
+def _write(path: Any, n: int, out: Array) -> None:
+    """Write the code of the first ``n`` members to ``out`` (n_atoms,)."""
+    for j in range(n):
+        if path.solved[j] * path.sign[j] > 0:  # otherwise zero up to rounding
+            out[path.member[j]] = path.solved[j]
+
+
+@pasted(REORDERED)
+def _start_stretch(
+    correlation: Array, gram: Array, kept: Any, tried: Any, watch: Any, n: int, n_watched: int
+) -> None:
+    """Copy the path that is kept, and what the watched atoms have to do with its members."""
+    for j in range(n):
+        tried.member[j] = kept.member[j]
+        tried.sign[j] = kept.sign[j]
+        tried.code[j] = kept.solved[j]
+        tried.row_part[j] = kept.row_part[j]
+        tried.sign_part[j] = kept.sign_part[j]
+        for m in range(j, n):
+            tried.factor[j, m] = kept.factor[j, m]
+        for w in range(n_watched):
+            watch.table[watch.slot[j], w] = gram[kept.member[j], watch.atom[w]]
+    for w in range(n_watched):
+        watch.correlation[w] = correlation[watch.atom[w]]
 
 
 @pasted(REORDERED)
@@ -423,21 +539,22 @@ def _choose_watched(
 
 @pasted(REORDERED)
 def _walk(
-    start: Array, square: float, now: float, lowest: float, floor: float, problem: Any, path: Any,
-    watch: Any, n: int, n_watched: int,
+    start: Array, square: float, lowest: float, floor: float, problem: Any, path: Any, watch: Any,
+    n: int, now: float, goal: int, n_steps: int, n_watched: int,
 ) -> Any:  # fmt: skip
-    """Take some steps, as if only the watched atoms existed.
+    """Take the steps of a stretch that are left, as if only the watched atoms existed.
 
-    Returns the number of members, the penalty, whether the path has ended, and the number of
+    Stops early where it passes ``lengths[goal]``: one more member has joined then, which the code
+    ``path.solved`` leaves out. Returns the number of members, the penalty, the next goal, the steps
+    taken so far, whether a length was just passed, whether the path has ended, and the number of
     watched atoms: a member that leaves is watched from then on.
     """
-    gram, tol = problem.gram, problem.tol
-    member, sign, code, row_part, sign_part, factor = path
+    gram, tol, lengths = problem.gram, problem.tol, problem.lengths
+    member, sign, code, solved, row_part, sign_part, factor = path
     atom, place, correlation, change, distance, barred, table, slot, weights, trial = watch
-    n_steps = 0
-    members_left = True
-    arrived = False
-    while n_steps < STRETCH and not arrived:
+    members_left = n_steps == 0
+    passed, arrived = False, False
+    while n_steps < STRETCH and not passed:
         if members_left:  # atoms that depended on the members may not depend on the remaining ones
             for w in range(n_watched):
                 barred[w] = 0.0
@@ -516,12 +633,13 @@ def _walk(
                 trial[m] -= value * factor[j, m]
         if projected <= problem.dependence * gram[k, k]:
             continue  # not a step: many copies of a member would use up every stretch
-        if n == problem.n_nonzero:
+        if n == lengths[goal]:
             newest = code[n - 1] * gram[member[n - 1], member[n - 1]]
-            if abs(newest) > TIED * floor:
-                arrived = True
-                break
-            continue  # ties with the newest member: left out, since the code might be zero
+            ties = abs(newest) <= TIED * floor  # with the newest member
+            if ties and goal == lengths.shape[0] - 1:
+                continue  # left out, since the code might be zero
+            passed = not ties
+            goal += 1
         length = np.sqrt(projected)
         for j in range(n):
             factor[j, n] = trial[j]
@@ -538,16 +656,17 @@ def _walk(
     # The code at this penalty, from the factor. By rounding, an atom that has just joined can have
     # the wrong sign. It stays a member: otherwise the members' correlations would no longer equal
     # the penalty, and the error would grow.
-    for j in range(n):
-        code[j] = row_part[j] - now * sign_part[j]
-    _solve_back(factor, code, n)
-    return n, now, arrived, n_watched
+    n_coded = n - passed  # the rows of the factor above the newest member are those without it
+    for j in range(n_coded):
+        solved[j] = row_part[j] - now * sign_part[j]
+    _solve_back(factor, solved, n_coded)
+    return n, now, goal, n_steps, passed, arrived, n_watched
 
 
 @pasted(REORDERED)
 def _leave(gone: int, path: Any, slot: Array, n: int) -> None:
     """Remove the member at index ``gone``, and make the factor lower triangular by rotations."""
-    member, sign, code, row_part, sign_part, factor = path
+    member, sign, code, _, row_part, sign_part, factor = path
     free = slot[gone]
     for i in range(gone, n - 1):
         member[i] = member[i + 1]

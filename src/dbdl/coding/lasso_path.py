@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.coding.coder import CodedRow, Coder, CodingBackend, Floats, PreparedAtoms
-from dbdl.coding.lasso import lasso
+from dbdl.coding.lasso import lasso_each
 from dbdl.model.trust import Doubles
 
 
@@ -41,10 +41,9 @@ class LassoPath(Coder):
     def encode_each(
         cls, coders: Sequence[Any], X: Floats, atoms: PreparedAtoms, backend: CodingBackend
     ) -> list[csr_matrix]:
-        """Codes by each coder, one path each."""
-        gram, n_threads = atoms.wide_gram, backend.n_threads
-        lengths = [atoms.longest(coder.n_nonzero) for coder in coders]
-        return [lasso(X, atoms.atoms, gram=gram, n_threads=n_threads, n_nonzero=n) for n in lengths]
+        """Codes by each coder from one pass: a path contains the codes of all shorter ones."""
+        lengths = [coder.n_nonzero for coder in coders]
+        return lasso_each(X, atoms.atoms, lengths, atoms.wide_gram, backend.n_threads)
 
     def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes given the atoms of the code, their signs, and the atom that would join next.
