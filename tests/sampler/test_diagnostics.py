@@ -59,6 +59,13 @@ def test_a_drift_of_a_single_chain_is_seen_by_its_halves():
     assert r_hat(np.linspace(0, 5, 200)[np.newaxis] + autoregressive(0, (1, 200))) > 1.5
 
 
+@pytest.mark.parametrize("n_draws", range(2, 40))
+def test_chains_that_stay_apart_never_seem_to_be_many_draws(n_draws):
+    values = autoregressive(0, (4, n_draws)) + 100 * np.arange(4)[:, np.newaxis]
+    for size in (bulk_effective_size(values), effective_size(values)):
+        assert np.isnan(size) if n_draws < 16 else size < values.size / 5
+
+
 def test_draws_without_a_variance_are_judged_by_their_ranks():
     values = np.random.default_rng(0).standard_cauchy((4, 1000))
     assert r_hat(values) < 1.01 and 3000 < bulk_effective_size(values) < 5000
@@ -80,7 +87,7 @@ def test_the_figures_are_those_of_arviz():
     stats = pytest.importorskip("arviz_stats.base").array_stats
     rng, axes = np.random.default_rng(0), {"chain_axis": 0, "draw_axis": 1}
     for trial in range(40):
-        shape = (rng.integers(2, 6), rng.integers(24, 200))
+        shape = (rng.integers(2, 6), rng.integers(16, 200))
         values = autoregressive(rng.uniform(-0.5, 0.99), shape, seed=trial)
         expected = (
             stats.rhat(values, **axes),
@@ -124,7 +131,9 @@ def test_a_view_that_cannot_be_judged_has_not_converged(other):
     chains, views = [trace(chain) for chain in autoregressive(0, (4, 2000))], ["a"] * 4
     found = diagnose([*chains, trace(other)], [*views, "b"])
     assert not found.has_converged and np.isnan(found.worst_r_hat)
-    assert "nan" not in repr(found)
+    assert "nan" not in repr(found) and ("need chains of 32 sweeps" in repr(found)) == (
+        len(other) < 99
+    )
     constant = diagnose([*chains, trace(np.ones(2000))], [*views, "b"])
     assert constant.has_converged
 

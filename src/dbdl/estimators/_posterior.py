@@ -61,10 +61,9 @@ class PosteriorMixin:
         if not (found := self.diagnostics_).has_converged:
             figures = "they have too few sweeps to tell how far they are from it"
             if not np.isnan(found.worst_r_hat):
-                figures = (
-                    f"the largest R-hat is {found.worst_r_hat:.2f}, and the smallest effective "
-                    f"sample size {found.least_effective:.0f}"
-                )
+                figures = f"the largest R-hat is {found.worst_r_hat:.2f}"
+            if not np.isnan(found.least_effective):
+                figures += f", and the smallest effective sample size {found.least_effective:.0f}"
             warn_caller(
                 f"intervals from {draws[0].n_draws} draws of chains that have not converged: "
                 f"{figures}. The intervals describe the neighbourhood of each chain's dictionary, "

@@ -24,8 +24,11 @@ from dbdl.sampler.run import Trace
 
 Values = NDArray[np.floating[Any]]
 
-#: A chain's two halves need at least this many draws each: autocorrelations of fewer say nothing.
-LEAST_DRAWS = 4
+#: Each half of a chain needs at least this many draws for R-hat, and for effective sample sizes. Few
+#: draws cannot show a long autocorrelation, and would seem to be worth more than they are.
+LEAST_DRAWS, LEAST_FOR_SIZES = 4, 8
+#: Sweeps of a chain, burn-in included, that have effective sample sizes.
+LEAST_SWEEPS = 4 * LEAST_FOR_SIZES
 #: Limits of the paper (section 4.3): chains agree if R-hat is below, and estimates of means and
 #: of quantiles are stable if the effective sample sizes are above.
 LARGEST_R_HAT = 1.01
@@ -41,7 +44,7 @@ def r_hat(values: Values) -> float:
     few.
     """
     halves = split(values)
-    if _says_nothing(halves):
+    if _says_nothing(halves, LEAST_DRAWS):
         return np.nan
     folded = np.abs(halves - np.median(halves))
     return max(_plain_r_hat(rank_normalised(part)) for part in (halves, folded))
@@ -86,14 +89,14 @@ def rank_normalised(values: Values) -> Values:
     return ndtri((rank - 0.375) / (values.size + 0.25))
 
 
-def _says_nothing(halves: Values) -> bool:
-    few = halves.shape[1] < LEAST_DRAWS
+def _says_nothing(halves: Values, least_draws: int) -> bool:
+    few = halves.shape[1] < least_draws
     return few or not np.isfinite(halves).all() or bool(np.ptp(halves) == 0)
 
 
 def _of_halves(values: Values, size: Callable[[Values], float]) -> float:
     halves = split(values)
-    return np.nan if _says_nothing(halves) else size(halves)
+    return np.nan if _says_nothing(halves, LEAST_FOR_SIZES) else size(halves)
 
 
 def _plain_r_hat(values: Values) -> float:
@@ -146,7 +149,7 @@ class Diagnostic(NamedTuple):
     mean, standard_error : float
     r_hat, bulk, tail : float
         Split R-hat, and the effective sample sizes. NaN if the quantity is constant, or if there
-        are too few sweeps.
+        are too few sweeps: a chain needs 16 of them for R-hat, and 32 for the others.
     """
 
     view: str
@@ -227,13 +230,16 @@ def _texts(one: Diagnostic) -> tuple[str, ...]:
 
 
 def _explained(lines: Sequence[Diagnostic]) -> list[str]:
-    """Return a line on what was compared."""
+    """Return lines on what was compared, and on what is missing."""
+    text = ["R-hat compares the halves of all chains of a view."]
     if any(one.n_chains == 1 for one in lines):
-        return [
+        text = [
             "A view with one chain: R-hat compares the two halves of the chain, and cannot see",
             "that other chains of this view would stay elsewhere.",
         ]
-    return ["R-hat compares the halves of all chains of a view."]
+    if any(one.n_sweeps < 2 * LEAST_FOR_SIZES for one in lines):
+        text.append(f"Errors and effective sample sizes need chains of {LEAST_SWEEPS} sweeps.")
+    return text
 
 
 def diagnose(traces: Sequence[Trace], views: Sequence[str]) -> Diagnostics:
