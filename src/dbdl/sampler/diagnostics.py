@@ -24,8 +24,8 @@ from dbdl.sampler.run import Trace
 
 Values = NDArray[np.floating[Any]]
 
-#: Each half of a chain needs at least this many draws for R-hat, and for effective sample sizes. Few
-#: draws cannot show a long autocorrelation, and would seem to be worth more than they are.
+#: Each half of a chain needs at least this many draws for R-hat, and for effective sample sizes.
+#: Few draws cannot show a long autocorrelation, and would seem to be worth more than they are.
 LEAST_DRAWS, LEAST_FOR_SIZES = 4, 8
 #: Sweeps of a chain, burn-in included, that have effective sample sizes.
 LEAST_SWEEPS = 4 * LEAST_FOR_SIZES
