@@ -1,6 +1,6 @@
 """How well the chains mix: diagnostics at the defaults, changes of the sweep, and the log joint.
 
-    python -m benchmarks.mixing defaults digits wine     a model at the defaults, view by view
+    python -m benchmarks.mixing defaults digits wine     R-hat with the default views
     python -m benchmarks.mixing changes [NAME]           effective samples per 100 sweeps of codes
     python -m benchmarks.mixing joint [NAME]             the terms of the log joint, sweep by sweep
     python -m benchmarks.mixing relaxation [NAME]        how fast the noise precision settles
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -201,33 +202,41 @@ def relaxation(name: str, view: str, n_sweeps: int) -> None:
 # --------------------------------------------------------------------------------------- defaults
 
 
-def defaults(name: str) -> None:
-    """Print the diagnostics of a model at the defaults, and of five plain chains."""
-    split = next(splits(name, 1))
-    for title, given in (("defaults", {}), ("plain", {"views": "plain", "n_chains": N_CHAINS})):
-        model = DBDLClassifier(random_state=0, n_jobs=1, **given)
-        model.fit(split.X_train, split.y_train)
-        found = model.diagnostics_
-        accuracy = model.score(split.X_test, split.y_test)
-        views = {line.view for line in found.lines}
+#: Quantities of the table, with their headings.
+SHOWN = {
+    "noise_precision": "noise precision",
+    "mean_nonzero": "atoms used per row",
+    "strength_precision": "strength precision",
+    "log_joint": "log joint",
+}
+
+
+def defaults(names: list[str], n_sweeps: int) -> None:
+    """Print R-hat of a model with the default views, and of five plain chains, on each data set.
+
+    R-hat and effective sample sizes are medians over views.
+    """
+    hats = " | ".join(f"R-hat of {title}" for title in SHOWN.values())
+    print(f"| data, views | chains, views | {hats} | effective size of noise precision |")
+    print("| --- " * (3 + len(SHOWN)) + "|")
+    plain = {"views": "plain", "n_chains": N_CHAINS}
+    for name, (title, given) in product(names, (("defaults", {}), ("plain", plain))):
+        split = next(splits(name, 1))
+        model = DBDLClassifier(n_sweeps=n_sweeps, random_state=0, n_jobs=1, **given)
+        lines = model.fit(split.X_train, split.y_train).diagnostics_.lines
+        medians = [
+            np.nanmedian([line.r_hat for line in lines if line.quantity == quantity])
+            for quantity in SHOWN
+        ]
+        noise = [line for line in lines if line.quantity == "noise_precision"]
+        bulk = np.nanmedian([line.bulk for line in noise])
+        n_kept = np.median([line.n_chains * line.n_sweeps for line in noise])
         print(
-            f"\n{name}, {title}: {len(model.chains_)} chains in {len(views)} views, accuracy "
-            f"{100 * accuracy:.2f} %"
+            f"| {name}, {title} | {len(model.chains_)}, {len(noise)} | "
+            + " | ".join(f"{value:.2f}" for value in medians)
+            + f" | {bulk:.0f} of {n_kept:.0f} |",
+            flush=True,
         )
-        print("| quantity | R-hat, median over views | largest | effective size | smallest | of |")
-        print("| --- | --- | --- | --- | --- | --- |")
-        for quantity in dict.fromkeys(line.quantity for line in found.lines):
-            own = [line for line in found.lines if line.quantity == quantity]
-            hats = np.array([line.r_hat for line in own])
-            bulk = np.array([line.bulk for line in own])
-            if np.isnan(hats).all() or quantity == "n_atoms":
-                continue
-            n_kept = np.median([line.n_chains * line.n_sweeps for line in own])
-            print(
-                f"| {quantity} | {np.nanmedian(hats):.2f} | {np.nanmax(hats):.2f} | "
-                f"{np.nanmedian(bulk):.0f} | {np.nanmin(bulk):.0f} | {n_kept:.0f} |",
-                flush=True,
-            )
 
 
 def main() -> None:
@@ -238,12 +247,12 @@ def main() -> None:
     parser.add_argument("--view", default="plain")
     parser.add_argument("--sweeps", type=int, default=100)
     options = parser.parse_args()
+    if options.what == "defaults":
+        defaults(options.names, options.sweeps)
+        return
     for name in options.names:
-        if options.what == "defaults":
-            defaults(name)
-        else:
-            measure = {"changes": changes, "joint": joint, "relaxation": relaxation}[options.what]
-            measure(name, options.view, options.sweeps)
+        measure = {"changes": changes, "joint": joint, "relaxation": relaxation}[options.what]
+        measure(name, options.view, options.sweeps)
 
 
 if __name__ == "__main__":
