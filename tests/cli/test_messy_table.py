@@ -431,6 +431,15 @@ def test_gaps_that_a_method_cannot_fill_are_named(clinic, tmp_path):
     assert inside("predict", "crc.skops", "gaps.csv", cwd=tmp_path).returncode == 0
 
 
+def test_gaps_of_rows_that_are_kept_back_are_filled(tmp_path):
+    rows = [[f"{i % 7}.5", f"{i % 2 + i / 100}", "ab"[i % 2]] for i in range(60)]
+    rows[0][0] = ""
+    write(tmp_path / "gap.csv", rows, ["x", "y", "kind"])
+    for seed in range(3):  # the row with the gap is kept back in one of them
+        fit = ("fit", "gap.csv", "--method", "CRC", "--refusals", 0.5, "--seed", seed)
+        succeed(*fit, "-o", "crc.skops", cwd=tmp_path)
+
+
 def test_a_description_of_columns_that_is_none_is_not_believed(clinic, tmp_path):
     from dbdl.persistence import Columns
 

@@ -103,7 +103,7 @@ def fit(
     learned, kept_back = _split(rows, refusals, seed)
     model = inputs.with_progress_bar(model, quiet=as_json)
     with user_mistakes(), kept_in(checkpoint):
-        whole = _learn(model, learned)
+        whole = _learn(model, learned, kept_back)
         if kept_back is not None:
             _, numbers = inputs.prepared(whole, kept_back)
             model.fit_refusals(numbers.X, numbers.y)
@@ -127,9 +127,10 @@ def fit(
     terminal.print_pairs(found | tested, as_json)
 
 
-def _learn(model: Any, rows: Dataset) -> Any:
+def _learn(model: Any, rows: Dataset, kept_back: Dataset | None) -> Any:
     """Fit a model; it stands at the end of a pipeline where columns have to be prepared for it."""
-    preparation = preparation_for(rows.X, rows.column_kinds, model)
+    later = None if kept_back is None else kept_back.X
+    preparation = preparation_for(rows.X, rows.column_kinds, model, later)
     if preparation is None:
         model.fit(rows.X, rows.y)
         if rows.column_kinds is not None:
