@@ -153,6 +153,35 @@ def test_rows_without_ids_go_by_number_and_line(clinic, tmp_path):
     assert "3 rows classified" in result.stderr
 
 
+def test_labels_that_the_model_does_not_know_are_noted(clinic, tmp_path):
+    rows = [row[2:7] + row[8:] for row in patients(3, 3)]
+    rows[1][-1] = "unheard of"
+    write(tmp_path / "new.csv", rows, NAMES[2:7] + NAMES[8:])
+    result = inside("predict", clinic / "model.skops", "new.csv", cwd=tmp_path)
+    said = " ".join(result.stderr.split())
+    assert "1 row has a label that the model did not learn ('unheard of')" in said
+
+
+def test_rows_without_values_are_noted(clinic, tmp_path):
+    rows = [row[2:7] for row in patients(3, 3)]
+    write(tmp_path / "new.csv", [*rows, ["NA"] * 5], NAMES[2:7])
+    result = inside("predict", clinic / "model.skops", "new.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    said = " ".join(result.stderr.split())
+    assert "1 row has no values at all (line 5)" in said and "probabilities mean nothing" in said
+    assert (
+        "no values" not in inside("predict", clinic / "model.skops", "test.csv", cwd=clinic).stderr
+    )
+
+
+def test_figures_of_few_rows_are_noted(tmp_path):
+    write(tmp_path / "few.csv", ([f"{i % 2 + i / 90}", "ab"[i % 2]] for i in range(40)), ["x", "k"])
+    fit = ("fit", "few.csv", "-o", "few.skops", "--set", "n_sweeps=2")
+    _, said = succeed(*fit, "--set", "n_chains=1", cwd=tmp_path)
+    assert "the held out figures are of 4 rows only" in said
+    assert "figures" not in succeed(*fit, "--set", "n_chains=10", cwd=tmp_path)[1]
+
+
 def test_answers_in_every_format_are_the_same(clinic):
     parquet = pytest.importorskip("pyarrow.parquet")
     for ending in ("csv", "json", "parquet"):
