@@ -555,7 +555,7 @@ def test_a_report_finds_its_columns_by_name(beetles):
     turned, first = ((beetles / f"{name}.html").read_text() for name in ("turned", "first"))
     assert turned.replace("turned", "first") == first  # but for the command that writes it
     bare = inside("report", "m.skops", "--data", "bare.csv", "-o", "bare.html", cwd=beetles)
-    assert_refused(bare, "no column of labels")
+    assert_refused(bare, "no column of labels", "--label")
 
 
 # ------------------------------------------------------------------------ outputs that cost a file

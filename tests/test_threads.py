@@ -51,6 +51,24 @@ def test_an_error_is_raised_once_all_work_has_ended():
     assert run_blocks(abs, [-1, -2], 2) == [1, 2]
 
 
+def test_after_an_error_blocks_end_at_their_next_call():
+    begun, sweeps = threading.Event(), []
+
+    def work(block):
+        if block == 0:
+            begun.wait(20)
+            raise KeyboardInterrupt
+        for sweep in range(1000):  # as a chain
+            begun.set()
+            time.sleep(0.01)
+            run_blocks(sweeps.append, [sweep])
+
+    with pytest.raises(KeyboardInterrupt):
+        run_blocks(work, range(2), 2)
+    assert len(sweeps) < 500
+    assert run_blocks(lambda i: sum(run_blocks(abs, [-i, i])), [1, 2], 2) == [2, 4]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_starts_threads_of_its_own():

@@ -203,7 +203,9 @@ def _numbers_of_frame(frame: Any, name: str) -> Any:
                 "column per category."
             )
         if getattr(dtype, "kind", "O") not in "fiub":
-            _refuse_other_kinds(np.asarray(frame[column]), what)
+            values = np.asarray(frame[column])
+            # objects are named by the code that shows them
+            _refuse_other_kinds(values, f"{name}[{column!r}]" if values.dtype == object else what)
         elif not isinstance(dtype, np.dtype):
             own_types.append(column)
     return frame.astype(dict.fromkeys(own_types, np.float64)) if own_types else frame

@@ -37,6 +37,10 @@ ID_NAME = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|key)|.*[a-z](ID|Id)")
 ENOUGH_ROWS = 20
 #: Name under which pandas stores an index without a name.
 STORED_INDEX = re.compile(r"__index_level_\d+__")
+#: What to say of a table with one column.
+SEPARATED = (
+    "Expected columns of features and one of labels, separated by commas, semicolons or tabs"
+)
 
 
 class Cells(Enum):
@@ -288,7 +292,7 @@ def refuse_no_features(table: Table) -> NoReturn:
         "one is the label, and the others hold nothing to learn from or only number or name the "
         "rows"
         if len(table.names) > 1
-        else f"{table.path} has one column; expected features and a label, split by commas"
+        else f"{table.path} has one column. {SEPARATED}"
     )
 
 

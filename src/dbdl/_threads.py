@@ -31,6 +31,11 @@ _lock = threading.Lock()
 _idle_pools: dict[int, list[ThreadPoolExecutor]] = defaultdict(list)
 _holders = 0
 _threads_found: list[int] | None = None  # of each BLAS library, while it is held
+_own = threading.local()  # ``stop``, in a thread of a pool: set if nobody waits for its block
+
+
+class Stopped(BaseException):
+    """Ends a block for whose result nobody waits any more."""
 
 
 def _begin_anew() -> None:
@@ -133,25 +138,40 @@ def run_blocks(
 ) -> list[Result]:
     """Apply ``work`` to every block, on ``n_threads`` threads, with BLAS held at one thread each.
 
-    Results keep the order of the blocks.
+    Results keep the order of the blocks. After an error, or Ctrl-C, blocks that have begun end at
+    their own next call of this function: a chain would otherwise run all its sweeps.
     """
     blocks = list(blocks)
+    if _is_stopped():
+        raise Stopped
+    stop = threading.Event()
 
     def held(block: Item) -> Result:
         with held_blas():
             return work(block)
 
+    def stoppable(block: Item) -> Result:
+        _own.stop = stop
+        return held(block)
+
     with single_threaded_blas():
         if min(n_threads, len(blocks)) <= 1:
             return [held(block) for block in blocks]
         with _pool(n_threads) as pool:
-            tasks = [pool.submit(held, block) for block in blocks]
+            tasks = [pool.submit(stoppable, block) for block in blocks]
             try:
                 return [task.result() for task in tasks]
             finally:  # after an error nothing may go on behind the caller's back
+                stop.set()
                 for task in tasks:
                     task.cancel()
                 wait(tasks)
+
+
+def _is_stopped() -> bool:
+    """Whether this thread works on a block for whose result nobody waits any more."""
+    stop: threading.Event | None = getattr(_own, "stop", None)
+    return stop is not None and stop.is_set()
 
 
 def map_blocks(work: Callable[[Array], Array], X: Array, size: int, n_threads: int = 1) -> Array:

@@ -153,6 +153,35 @@ def test_rows_without_ids_go_by_number_and_line(clinic, tmp_path):
     assert "3 rows classified" in result.stderr
 
 
+def test_labels_that_the_model_does_not_know_are_noted(clinic, tmp_path):
+    rows = [row[2:7] + row[8:] for row in patients(3, 3)]
+    rows[1][-1] = "unheard of"
+    write(tmp_path / "new.csv", rows, NAMES[2:7] + NAMES[8:])
+    result = inside("predict", clinic / "model.skops", "new.csv", cwd=tmp_path)
+    said = " ".join(result.stderr.split())
+    assert "1 row has a label that the model did not learn ('unheard of')" in said
+
+
+def test_rows_without_values_are_noted(clinic, tmp_path):
+    rows = [row[2:7] for row in patients(3, 3)]
+    write(tmp_path / "new.csv", [*rows, ["NA"] * 5], NAMES[2:7])
+    result = inside("predict", clinic / "model.skops", "new.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    said = " ".join(result.stderr.split())
+    assert "1 row has no values at all (line 5)" in said and "probabilities mean nothing" in said
+    assert (
+        "no values" not in inside("predict", clinic / "model.skops", "test.csv", cwd=clinic).stderr
+    )
+
+
+def test_figures_of_few_rows_are_noted(tmp_path):
+    write(tmp_path / "few.csv", ([f"{i % 2 + i / 90}", "ab"[i % 2]] for i in range(40)), ["x", "k"])
+    fit = ("fit", "few.csv", "-o", "few.skops", "--set", "n_sweeps=2")
+    _, said = succeed(*fit, "--set", "n_chains=1", cwd=tmp_path)
+    assert "the held out figures are of 4 rows only" in said
+    assert "figures" not in succeed(*fit, "--set", "n_chains=10", cwd=tmp_path)[1]
+
+
 def test_answers_in_every_format_are_the_same(clinic):
     parquet = pytest.importorskip("pyarrow.parquet")
     for ending in ("csv", "json", "parquet"):
@@ -429,6 +458,15 @@ def test_gaps_that_a_method_cannot_fill_are_named(clinic, tmp_path):
     assert_refused(result, "missing values", "line 6, column dose", "DBDL")
     succeed("fit", "gaps.csv", "--method", "CRC", "-o", "crc.skops", cwd=tmp_path)
     assert inside("predict", "crc.skops", "gaps.csv", cwd=tmp_path).returncode == 0
+
+
+def test_gaps_of_rows_that_are_kept_back_are_filled(tmp_path):
+    rows = [[f"{i % 7}.5", f"{i % 2 + i / 100}", "ab"[i % 2]] for i in range(60)]
+    rows[0][0] = ""
+    write(tmp_path / "gap.csv", rows, ["x", "y", "kind"])
+    for seed in range(3):  # the row with the gap is kept back in one of them
+        fit = ("fit", "gap.csv", "--method", "CRC", "--refusals", 0.5, "--seed", seed)
+        succeed(*fit, "-o", "crc.skops", cwd=tmp_path)
 
 
 def test_a_description_of_columns_that_is_none_is_not_believed(clinic, tmp_path):

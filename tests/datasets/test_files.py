@@ -168,14 +168,31 @@ def test_csv_without_labels(tmp_path):
         ("a,b,kind\n1,2,x\n\n1,2\n", r"line 4: 2 cells, but the first line has 3"),
         ("a,b,kind\n", "no rows"),
         ("", "empty"),
-        ("x\ny\n", "one column"),
+        ("x\ny\n", "one column. Expected .* separated by commas, semicolons or tabs"),
         ("1,2,0.5\n3,4,0.7\n", "whole numbers or names"),
-        ("a,b,kind\n1,inf,x\n", r"row 1, column 2 \('b'\) is inf"),
+        ("a,b,kind\n1,inf,x\n", r"line 2, column 2 \('b'\) is inf, and 1 of 2 values is infinite"),
     ],
 )
 def test_csv_that_cannot_be_used_says_where_and_why(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         load(write(tmp_path / "bad.csv", text))
+
+
+def test_dates_of_a_parquet_file_are_shown_as_text(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = pyarrow.array([0, 1], pyarrow.timestamp("s"))
+    parquet.write_table(
+        pyarrow.table({"x": [1.0, 2.0], "day": days, "k": ["a", "b"]}), tmp_path / "d.parquet"
+    )
+    with pytest.raises(DataError, match=r"\(row 1: '1970-01-01"):
+        load(tmp_path / "d.parquet")
+
+
+def test_another_separator_is_named_where_a_column_is_not_found(tmp_path):
+    with pytest.raises(DataError, match=r"'a\|b\|kind'. Expected .* semicolons or tabs"):
+        load(write(tmp_path / "bars.csv", "a|b|kind\n1|2|x\n3|4|y\n"), label="kind")
 
 
 def test_csv_that_is_no_text_is_refused(tmp_path):

@@ -248,3 +248,13 @@ def test_a_warning_comes_once_and_names_the_line_that_calls(make, verb):
     with pytest.warns(UserWarning, match="kept no states") as caught:
         model.set_params(warm_start=True).fit(*rows)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("gap", [None, "3"])
+def test_objects_in_a_frame_are_named_by_code_that_shows_them(gap):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "my col": pandas.Series([1.0, gap], dtype=object)})
+    with pytest.raises((TypeError, ValueError), match=r"^X\['my col'\]\[1\] is ") as found:
+        fit(frame, [0, 1])
+    advice = "numpy.where(pandas.isna(X['my col']), numpy.nan, X['my col']).astype(float)"
+    assert (advice in str(found.value)) == (gap is None)

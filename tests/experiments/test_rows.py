@@ -7,8 +7,10 @@ import pytest
 
 from dbdl.datasets import DataError, load
 from dbdl.datasets.dataset import make_dataset
-from dbdl.experiments.rows import labelled_rows
+from dbdl.experiments.protocol import Split
+from dbdl.experiments.rows import labelled_rows, parts
 from dbdl.experiments.spec import load_table, table_names
+from dbdl.registry import methods
 
 #: Tables that the paper does not have: each method scales rows in its own way.
 OURS = {"wine", "iris", "breast_cancer", "botswana", "coil20", "digits", "usps"}
@@ -44,3 +46,14 @@ def test_the_split_and_the_groups_of_a_data_set_come_along():
 def test_rows_without_labels_are_refused():
     with pytest.raises(DataError, match="tiny has no labels"):
         labelled_rows(make_dataset(np.eye(4), None, "tiny"), unit=True)
+
+
+def test_gaps_of_test_rows_alone_are_filled_by_the_means_of_the_rows_to_learn_from():
+    X = np.arange(12.0).reshape(6, 2)
+    X[5, 0] = np.nan
+    data = labelled_rows(make_dataset(X, [0, 1] * 3, "tiny"), unit=False)
+    split = Split(np.arange(4), np.array([4, 5]))
+    train, test = parts(data, split, methods()["1-NN"]())
+    np.testing.assert_array_equal(train.X, X[:4])
+    np.testing.assert_array_equal(test.X, [[8, 9], [X[:4, 0].mean(), 11]])
+    assert np.isnan(parts(data, split, methods()["DBDL"]())[1].X[1, 0])  # which takes gaps

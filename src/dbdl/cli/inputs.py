@@ -266,6 +266,34 @@ def note_unknown_categories(model: Any, rows: Dataset) -> None:
             )
 
 
+def note_unknown_labels(classes: Sequence[Any], rows: Dataset) -> None:
+    """Say which labels are not classes of a model, whose answers cannot be right there."""
+    if rows.y is None:
+        return
+    labels = rows.y[rows.is_labelled].astype(str)
+    unknown = ~np.isin(labels, np.asarray(classes).astype(str))
+    if unknown.any():
+        names = some(list(map(repr, np.unique(labels[unknown]).tolist())), MOST_NAMES)
+        n_rows = int(unknown.sum())
+        note(
+            f"{n_rows} row{'s have labels' if n_rows > 1 else ' has a label'} that the model did "
+            f"not learn ({names}): every answer there counts as wrong"
+        )
+
+
+def note_empty_rows(rows: Dataset) -> None:
+    """Say which rows have no value in any column; a model knows nothing of them."""
+    empty = np.flatnonzero(is_gap(rows.X).all(axis=1))
+    if len(empty):
+        places = [f"row {i + 1}" if rows.lines is None else f"line {rows.lines[i]}" for i in empty]
+        one = len(empty) == 1
+        note(
+            f"{len(empty)} row{' has' if one else 's have'} no values at all ({some(places)}): "
+            f"{'its' if one else 'their'} answers are those of an average row, and "
+            f"{'its' if one else 'their'} probabilities mean nothing"
+        )
+
+
 def check_complete(rows: Dataset, name: str) -> None:
     """Refuse rows with missing values, for a method that does not take them."""
     gaps = np.isnan(rows.X)

@@ -224,7 +224,7 @@ def make_dataset(X: ArrayLike, y: ArrayLike | None, name: str, **details: Any) -
         # float32 holds float32 and numbers of two bytes exactly
         short = rows.dtype == np.float32 or rows.dtype.itemsize <= 2
         numbers = rows = np.ascontiguousarray(rows, dtype=np.float32 if short else np.float64)
-    _check_finite(numbers, name, details.get("feature_names"))
+    _check_finite(numbers, name, details.get("feature_names"), details.get("lines"))
     shape = details.get("image_shape")
     if shape is not None and shape[0] * shape[1] != rows.shape[1]:
         raise DataError(
@@ -271,7 +271,8 @@ def clean_labels(y: ArrayLike, name: str) -> Array:
         if odd.any():
             raise DataError(
                 f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; name "
-                "the column or array that holds the labels: --label (in Python, label=...)"
+                "the column or array that holds the labels: --label (in Python, label=...). If "
+                "these are the labels, write names instead"
             )
         labels = labels.astype(np.int64)
     if labels.ndim != 1 or labels.dtype.kind not in "iubU":
@@ -292,13 +293,17 @@ def from_one_hot(labels: Array, name: str) -> NDArray[np.int64]:
     return np.argmax(labels != 0, axis=1)
 
 
-def _check_finite(rows: Floats, name: str, feature_names: tuple[str, ...] | None) -> None:
+def _check_finite(
+    rows: Floats, name: str, feature_names: tuple[str, ...] | None, lines: Array | None
+) -> None:
     bad = np.isinf(rows)
     if not bad.any():
         return
     i, j = np.argwhere(bad)[0]
     column = f"column {j + 1}" + (f" ({feature_names[j]!r})" if feature_names else "")
+    place = f"row {i + 1}" if lines is None else f"line {lines[i]}"
+    count = f"{bad.sum()} of {bad.size} values {'is' if bad.sum() == 1 else 'are'} infinite"
     raise DataError(
-        f"{name}: row {i + 1}, {column} is {rows[i, j]}, and {bad.sum()} of {bad.size} values "
-        "are infinite; fill them in or leave out those rows"
+        f"{name}: {place}, {column} is {rows[i, j]}, and {count}; write NA for values that are not "
+        "known, or leave out those rows"
     )

@@ -31,7 +31,9 @@ def takes_gaps(estimator: Any) -> bool:
     return tags is not None and bool(tags().input_tags.allow_nan)
 
 
-def preparation_for(X: Array, kinds: str | None, estimator: Any) -> ColumnTransformer | None:
+def preparation_for(
+    X: Array, kinds: str | None, estimator: Any, later: Array | None = None
+) -> ColumnTransformer | None:
     """Return the transformer that turns rows into numbers; None if there is nothing to do.
 
     Parameters
@@ -42,6 +44,9 @@ def preparation_for(X: Array, kinds: str | None, estimator: Any) -> ColumnTransf
         ``n`` or ``c`` for each column; None for numbers only.
     estimator : estimator
         That will see the rows.
+    later : ndarray of shape (n_others, n_columns) or None
+        Rows that will be prepared too. Only whether they have missing values matters: rows to learn
+        from may have none.
 
     Returns
     -------
@@ -54,7 +59,8 @@ def preparation_for(X: Array, kinds: str | None, estimator: Any) -> ColumnTransf
     gaps = np.column_stack([is_gap(X[:, j]) for j in range(X.shape[1])])
     empty = [j for j in numbers if gaps[:, j].all()]
     fills = not takes_gaps(estimator)
-    if not categories and not empty and not (fills and gaps.any()):
+    some = gaps.any() or (later is not None and is_gap(later).any())
+    if not categories and not empty and not (fills and some):
         return None
     numbers = [j for j in numbers if j not in empty]
     steps = (

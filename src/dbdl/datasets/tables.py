@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dbdl._arrow import decoded, index_names, labels_of, number_dtype, numbers_of, texts_of
 from dbdl._columns import (
+    SEPARATED,
     Cells,
     Columns,
     Notes,
@@ -210,7 +211,9 @@ def _choose(table: _AnyTable, options: Options) -> _Choice:
     asked = None if options.label is None else _label_number(table, options, aside)
     features, label = find_features(table, known, asked, labelled=options.labelled)
     if label is None and options.labelled:
-        raise DataError(f"{table.path} has no column of labels; name it with label=")
+        raise DataError(
+            f"{table.path} has no column of labels; name it with --label (in Python, label=...)"
+        )
     return _Choice(features, label, ids)
 
 
@@ -227,6 +230,8 @@ def _numbers(table: Table, names: Sequence[str]) -> list[int]:
 
 
 def _known_columns(table: Table) -> str:
+    if table.has_header and len(table.names) == 1:
+        return f"its only column is {table.names[0]!r}. {SEPARATED}"
     if table.has_header:
         return f"its columns are {some_columns(table.names)}"
     return f"it has no header, and its columns go by their numbers, 1 to {len(table.names)}"
@@ -293,7 +298,7 @@ def _problem(table: _AnyTable, j: int, column: Column) -> str:
     if column.kind is Kind.OTHER or not column.odd:
         return ADVICE[column.kind]
     row = column.odd[0]
-    shown = f"{table.place(row)}: {column.values[row]!r}"
+    shown = f"{table.place(row)}: {str(column.values[row])!r}"
     others = f" and {len(column.odd) - 1} more" if len(column.odd) > 1 else ""
     if column.kind is Kind.MIXED:
         return f"{shown} is not a number{others}; write NA for values that are not known"

@@ -66,7 +66,7 @@ def parts(data: LabelledRows, split: Split, estimator: Any) -> tuple[Part, Part]
     `dbdl.datasets.preparation`.
     """
     train, test = (Part(data.X[rows], data.y[rows], data.names) for rows in split)
-    preparation = preparation_for(train.X, data.kinds, estimator)
+    preparation = preparation_for(train.X, data.kinds, estimator, test.X)
     if preparation is None:
         return train, test
     preparation.fit(train.X)
