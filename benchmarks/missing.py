@@ -1,12 +1,17 @@
 """Accuracy with missing values, beside methods that have them filled first.
 
     python -m benchmarks.missing [digits botswana wine yaleb] [--shares 0.1 0.3 0.5] [--splits 2]
+    python -m benchmarks.missing digits --restored
 
 A share of the entries of the training and the test rows is removed at random. `DBDLClassifier`
 takes the rows as they are. The others see rows that were filled by the means of the features or by
 scikit-learn's ``IterativeImputer``, both learned from the training rows. "plain" is the best of
 shrunken discriminant analysis, logistic regression and a linear SVM on folds of the training rows.
 Prints a table in Markdown.
+
+With ``--restored`` it measures ``inverse_transform(transform(X))`` of the test rows instead. Errors
+are roots of mean squares. A row is far off if it has a value that is outside the range of all
+training values by more than the width of this range.
 """
 
 from __future__ import annotations
@@ -83,16 +88,41 @@ def imputers() -> dict[str, Any]:
 
 
 def accuracies(split: Split, share: float, seed: int) -> dict[str, float]:
-    """Accuracy of every method on one split."""
+    """Accuracy of every method on one split, in percent."""
     rng = np.random.default_rng(1000 + seed)
     X_train, X_test = (with_gaps(X, share, rng) for X in (split.X_train, split.X_test))
     model = DBDLClassifier(random_state=seed).fit(X_train, split.y_train)
-    found = {"DBDL, rows as they are": model.score(X_test, split.y_test)}
+    found = {"DBDL, rows as they are": 100 * model.score(X_test, split.y_test)}
     for name, imputer in imputers().items():
         train, test = imputer.fit_transform(X_train), imputer.transform(X_test)
         for method, other in (("DBDL", DBDLClassifier(random_state=seed)), ("plain", plain())):
-            found[f"{name}, {method}"] = other.fit(train, split.y_train).score(test, split.y_test)
+            score = other.fit(train, split.y_train).score(test, split.y_test)
+            found[f"{name}, {method}"] = 100 * score
     return found
+
+
+def restoration(split: Split, share: float, seed: int) -> dict[str, float]:
+    """Errors of the test rows that `DBDLClassifier` restores, and how many are far off."""
+    rng = np.random.default_rng(1000 + seed)
+    X_train, X_test = (with_gaps(X, share, rng) for X in (split.X_train, split.X_test))
+    gaps, least, largest = np.isnan(X_test), split.X_train.min(), split.X_train.max()
+    by_means = np.where(gaps, np.nanmean(X_train, axis=0), X_test)
+    found = {"gaps by means": root_mean_square((by_means - split.X_test)[gaps])}
+    for views in ("auto", "plain + constant"):
+        model = DBDLClassifier(views=views, random_state=seed).fit(X_train, split.y_train)
+        filled = model.filler_.fill(X_test)
+        found["gaps by filler_"] = root_mean_square((filled - split.X_test)[gaps])
+        back = model.inverse_transform(model.transform(X_test))
+        found[f"{views}: gaps"] = root_mean_square((back - split.X_test)[gaps])
+        found[f"{views}: all values"] = root_mean_square(back - split.X_test)
+        outside = np.maximum(least - back, back - largest) > largest - least
+        found[f"{views}: rows far off, %"] = 100 * outside.any(axis=1).mean()
+    return found
+
+
+def root_mean_square(values: np.ndarray) -> float:
+    """Root of the mean square."""
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def main() -> None:
@@ -101,18 +131,18 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=["digits", "botswana", "wine"])
     parser.add_argument("--shares", nargs="*", type=float, default=[0.1, 0.3, 0.5])
     parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--restored", action="store_true", help="measure restored rows instead")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
-    head = None
+    measure, head = restoration if arguments.restored else accuracies, None
     for name in arguments.names:
         parts = [smaller(name, split) for split in problems(name, arguments.splits)]
         for share in arguments.shares if parts else []:
-            found = [accuracies(split, share, seed) for seed, split in enumerate(parts)]
+            found = [measure(split, share, seed) for seed, split in enumerate(parts)]
             if head is None:
                 head = list(found[0])
                 print(f"| data | missing | {' | '.join(head)} |\n|{' --- |' * (len(head) + 2)}")
-            means = [100 * np.mean([one[method] for one in found]) for method in head]
-            cells = " | ".join(f"{mean:.1f}" for mean in means)
+            cells = " | ".join(f"{np.mean([one[column] for one in found]):.1f}" for column in head)
             print(f"| {name} | {100 * share:.0f} % | {cells} |", flush=True)
 
 

@@ -247,7 +247,7 @@ MUTANTS = (
         "learn/members.py",
         "label_atoms = self.label_atoms / norm[:, np.newaxis]",
         "label_atoms = self.label_atoms",
-        "estimators/test_posterior.py",
+        "estimators/test_draws_of_the_classifier.py",
     ),
     mutant(
         "callbacks-cannot-stop",
@@ -382,8 +382,8 @@ MUTANTS = (
     mutant(
         "chains-of-other-sizes-not-counted",
         "estimators/_base.py",
-        "progress.begin(problem.n_chains * self._n_sizes(problem), self.n_sweeps)",
-        "progress.begin(problem.n_chains, self.n_sweeps)",
+        "n_chains = problem.n_chains * self._n_sizes(problem) + problem.n_further",
+        "n_chains = problem.n_chains + problem.n_further",
         "estimators/test_progress.py",
     ),
     mutant(
@@ -417,7 +417,7 @@ MUTANTS = (
     mutant(
         "left-over-work-has-one-thread",
         "backends/crew.py",
-        "n_threads = n_lanes // max(n_left, 1)",
+        "n_threads = max(self.n_threads // max(n_left, 1), 1)",
         "n_threads = 1",
         "backends/test_crew.py",
     ),
@@ -689,8 +689,8 @@ MUTANTS = (
     mutant(
         "recoded-rows-are-turned",
         "learn/members.py",
-        "own_problem = problem_of_chain(problem, rows, view, share.label_weight)",
-        "pass",
+        "in_memory = own_problem if basis is view else",
+        "in_memory = own_problem if basis is not None else",
         "estimators/test_priors_of_atoms.py",
     ),
     mutant(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dbdl
+from benchmarks.mutants import MUTANTS, planted
 from dbdl._extras import REQUIREMENTS, how_to_install
 
 ROOT = Path(__file__).parents[1]
@@ -207,3 +208,16 @@ def test_the_benchmark_of_methods_has_one_file_per_solver_and_data_set():
         names = [re.search(r'^    name = "(.+)"$', f.read_text("utf-8"), re.M)[1] for f in files]
         assert len(set(names)) == len(files)
         assert all(f.read_text("utf-8").count(base) == 1 for f in files)
+
+
+@pytest.mark.parametrize("error", MUTANTS, ids=lambda error: error.name)
+def test_every_error_of_the_table_can_be_planted(error):
+    assert error.old != error.new
+    compile(planted(error, ROOT), error.file, "exec")  # also fails where the place is not found
+    assert error.tests
+    for name in error.tests:
+        assert (ROOT / "tests" / name).is_file(), f"{error.name}: no file tests/{name}"
+
+
+def test_errors_of_the_table_have_names_of_their_own():
+    assert len({error.name for error in MUTANTS}) == len(MUTANTS)

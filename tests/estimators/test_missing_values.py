@@ -134,6 +134,18 @@ def test_a_dictionary_fills_pictures():
     assert (error**2).mean() < 0.7 * (by_means**2).mean()
 
 
+def test_restored_rows_have_the_size_of_rows():
+    # pixels that hardly vary too, which views that divide by standard deviations make large
+    whole, y = load_digits(return_X_y=True)
+    X = np.where(np.random.default_rng(0).random(whole.shape) < 1 / 3, np.nan, whole)[:400]
+    views = ["scaled and half-whitened + constant", "standardised + constant"]
+    model = classifier(views=views, n_chains=2).fit(X[:200], y[:200])
+    back = model.inverse_transform(model.transform(X[200:]))
+    far = (back < -16) | (back > 32)  # pixels have 0 to 16
+    assert far.any(axis=1).mean() < 0.02
+    assert np.sqrt(((back - whole[200:400]) ** 2).mean()) < 5
+
+
 def test_a_resumed_fit_draws_the_same_entries():
     X, y = digits()
     whole = classifier(n_sweeps=6).fit(X, y)

@@ -28,7 +28,10 @@ def filler_of(X, class_of_row, n_classes=2):
 
 
 def slow_fill(filler, row, known=None):
-    """Conditional mean by the textbook's formula, with the covariance of the observed values."""
+    """Conditional mean by the textbook's formula, with the covariance of the observed values.
+
+    Values outside the range of the training rows are moved to its ends.
+    """
     gaps, seen = np.isnan(row), ~np.isnan(row)
     z = (row * 2.0**-filler.exponent - filler.mean) / filler.scale
     covariance = np.linalg.inv(filler.precision)
@@ -42,8 +45,9 @@ def slow_fill(filler, row, known=None):
         mean = np.array(weights) @ means / np.sum(weights)
     else:
         mean = means[known]
-    filled = row.copy()
-    filled[gaps] = (mean * filler.scale[gaps] + filler.mean[gaps]) * 2.0**filler.exponent
+    filled, values = row.copy(), mean * filler.scale[gaps] + filler.mean[gaps]
+    within = np.minimum(np.maximum(values, filler.least[gaps]), filler.largest[gaps])
+    filled[gaps] = within * 2.0**filler.exponent
     return filled
 
 
@@ -77,6 +81,28 @@ def test_filled_values_are_conditional_means():
     for i in range(len(X)):
         np.testing.assert_allclose(blind[i], slow_fill(filler, X[i]), rtol=1e-7)
         np.testing.assert_allclose(known[i], slow_fill(filler, X[i], class_of_row[i]), rtol=1e-7)
+
+
+def test_fills_stay_within_the_values_that_a_feature_had():
+    _, X, class_of_row = rows_with_gaps()
+    filler, least, largest = filler_of(X, class_of_row), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    far = np.where(np.isnan(X), np.nan, 20 * X)  # the Gaussian goes on where the rows end
+    anywhere = replace(filler, least=-np.ones(N_FEATURES), largest=np.ones(N_FEATURES))
+    beyond, gaps = anywhere.fill(far), np.isnan(far)
+    assert ((beyond < least) | (beyond > largest))[gaps].mean() > 0.3
+    for rows, classes in ((far, None), (far, class_of_row), (X, None)):
+        filled = filler.fill(rows, classes)
+        assert ((filled >= least) & (filled <= largest))[gaps].all()
+    expected = np.clip(beyond, least, largest)[gaps]
+    np.testing.assert_array_equal(filler.fill(far)[gaps], expected)
+
+
+def test_a_feature_without_values_is_filled_with_a_number():
+    _, X, class_of_row = rows_with_gaps()
+    X[:, 2] = np.nan  # as in the rows that one chain learns from
+    filler = filler_of(X, class_of_row)
+    check(type(filler), filler, "filler_", Scope({"n_features_in": N_FEATURES}))
+    assert (filler.fill(X)[:, 2] == 0).all()
 
 
 def test_gaps_are_filled_better_than_by_means():
@@ -148,6 +174,8 @@ def test_rows_of_any_size_are_filled_in_proportion():
     filled = filler.fill_any_size(X)
     assert not has_gaps(filled)
     np.testing.assert_allclose(filler.fill_any_size(1024 * X), 1024 * filled, rtol=1e-12)
+    gaps = np.isnan(X)  # so the range of a fill is in proportion too
+    assert (1024 * np.abs(filled) > np.nanmax(np.abs(X), axis=0))[gaps].mean() > 0.9
 
 
 def test_many_features_are_filled_by_classes_alone():
@@ -169,6 +197,9 @@ def test_many_features_are_filled_by_classes_alone():
         {"share": np.zeros(2)},
         {"mean": np.zeros(3)},
         {"scale": np.zeros(N_FEATURES)},
+        {"least": np.ones(N_FEATURES)},
+        {"largest": np.full(N_FEATURES, 2.0)},
+        {"least": np.full(N_FEATURES, np.nan)},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -10,6 +10,10 @@ units do not matter.
 
 With a precision matrix P, a mean m and any values in the gaps g of a row z, the conditional mean of
 the gaps is z_g - d, where P_gg d = (P (z - m))_g.
+
+Fills are moved into the range of the values that the feature had. A Gaussian knows no range: a
+pixel that hardly varies would get a fill of many of its standard deviations, and dominate the row
+in views that divide by these.
 """
 
 from __future__ import annotations
@@ -85,6 +89,8 @@ class Filler(Record):
         Shares of the classes.
     precision : ndarray of shape (n_features, n_features) or None
         Inverse of the covariance within classes, in the same units; None for the identity.
+    least, largest : ndarray of shape (n_features,)
+        Range of the observed values of each feature of such rows. Fills stay within it.
     """
 
     exponent: Annotated[int, Number(least=-1100, most=1100)]
@@ -93,6 +99,8 @@ class Filler(Record):
     centres: Annotated[Doubles, doubles("n_filled", "n_features_in")]
     share: Annotated[Doubles, reals("n_filled", least=0)]
     precision: Annotated[Doubles, doubles("n_features_in", "n_features_in")] | None
+    least: Annotated[Doubles, doubles("n_features_in")]
+    largest: Annotated[Doubles, doubles("n_features_in")]
 
     def faults(self) -> Iterator[str]:
         """Report numbers that no rows give, and a matrix that is not a precision."""
@@ -102,6 +110,10 @@ class Filler(Record):
             yield "mean or scale has entries outside -2 to 2"
         if np.abs(self.centres).max() > FARTHEST:
             yield f"centres has entries outside -{FARTHEST:g} to {FARTHEST:g}"
+        if (self.least > self.largest).any():
+            yield "least has entries above those of largest"
+        if max(np.abs(self.least).max(), np.abs(self.largest).max()) > 1:
+            yield "least or largest has entries outside -1 to 1"
         if self.precision is None:
             return
         if not np.array_equal(self.precision, self.precision.T):
@@ -142,7 +154,8 @@ class Filler(Record):
             weights = map(self._probabilities, square)
             change = np.array([own @ part for own, part in zip(weights, change, strict=True)])
         z -= change.reshape(z.shape)
-        values = clipped_to(times_powers(z * self.scale + self.mean, powers), X.dtype)
+        values = np.clip(z * self.scale + self.mean, self.least, self.largest)
+        values = clipped_to(times_powers(values, powers), X.dtype)
         return np.where(missing, values, X)
 
     @cached_property
@@ -194,7 +207,9 @@ def fit_filler(rows: LabelledRows) -> Filler:
     z = np.clip(z, -FARTHEST, FARTHEST)  # rows of tiny weight may be far from the mean
     centres, precision = _by_rounds(rows._replace(X=z), missing)
     share = np.bincount(rows.class_of_row, rows.sample_weight, rows.n_classes) / rows.n_rows
-    return Filler(exponent, mean, scale, centres, share, precision)
+    seen = ~missing | missing.all(axis=0)  # a feature without values has only the 0 put in
+    least, largest = X.min(axis=0, initial=1, where=seen), X.max(axis=0, initial=-1, where=seen)
+    return Filler(exponent, mean, scale, centres, share, precision, least, largest)
 
 
 def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | None]:
