@@ -9,8 +9,9 @@ from dbdl import DBDLClassifier
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.choice import Choice
+from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.problem import LabelSettings, Problem
-from dbdl.learn.sizes import Attempt, sizes_of, smallest_good
+from dbdl.learn.sizes import sizes_of, smallest_good
 from dbdl.persistence import load, save
 from dbdl.views import AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS, automatic_views, make_views
 
@@ -77,11 +78,11 @@ def test_all_sizes_leave_out_the_same_rows():
 # ------------------------------------------------------------------------------------- the choice
 
 
-def attempt(n_atoms, accuracy, n_rows=100):
+def ensemble(n_atoms, accuracy, n_rows=100):
     problem = make_problem(n_initial_atoms=n_atoms)
     members = [SimpleNamespace(atoms=SimpleNamespace(atoms=np.ones((n_atoms, 3))))] * 2
     choice = Choice((Forward(1),), np.ones(1), 1.0, None, accuracy, 1 - accuracy, n_rows)
-    return Attempt(problem, members, choice)
+    return Ensemble(problem, members, choice)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +97,9 @@ def attempt(n_atoms, accuracy, n_rows=100):
     ],
 )
 def test_the_smallest_size_within_one_standard_error_of_the_best_is_taken(accuracy, expected):
-    attempts = [attempt(10 * 2**k, a) for k, a in enumerate(accuracy)]
-    chosen, curve = smallest_good(attempts)
-    assert chosen is attempts[expected] and curve.chosen == expected
+    ensembles = [ensemble(10 * 2**k, a) for k, a in enumerate(accuracy)]
+    chosen, curve = smallest_good(ensembles)
+    assert chosen is ensembles[expected] and curve.chosen == expected
     np.testing.assert_array_equal(curve.accuracy, accuracy)
     np.testing.assert_array_equal(curve.n_atoms, [10, 20, 40, 80])
     np.testing.assert_array_equal(curve.n_initial_atoms, [10, 20, 40, 80])
@@ -107,8 +108,8 @@ def test_the_smallest_size_within_one_standard_error_of_the_best_is_taken(accura
 
 
 def test_without_rows_left_out_the_default_size_is_taken():
-    attempts = [attempt(n, 0.0, n_rows=0) for n in (10, 20, 40)]
-    assert smallest_good(attempts)[0] is attempts[-1]
+    ensembles = [ensemble(n, 0.0, n_rows=0) for n in (10, 20, 40)]
+    assert smallest_good(ensembles)[0] is ensembles[-1]
 
 
 # --------------------------------------------------------------------------------- the classifier

@@ -39,10 +39,11 @@ from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.basis import refuse_unsmooth
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import Identity
-from dbdl.learn.choice import Candidates, Choice, choose
+from dbdl.learn.choice import Candidates, Choice, publish_members
+from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
-from dbdl.learn.members import LearnedMember, Member, filler_of_atoms, publish_members
+from dbdl.learn.members import LearnedMember, Member, filler_of_atoms
 from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
 from dbdl.learn.problem import (
     FEW_ROWS,
@@ -379,12 +380,11 @@ class DictionaryEstimator(
         """Follow a fit; a callback may ask for the estimator as if fit had ended with a member."""
 
         def fitted(member: LearnedMember) -> dict[str, Any]:
-            alone = [replace(member, share=replace(member.share, view_number=0))]
-            choice = choose(alone, problem.class_of_row, candidates, problem.sample_weight)
+            only = replace(member, share=replace(member.share, view_number=0))
+            alone = Ensemble.of(problem, [only], candidates)
             ended = copy(self)
             ended.verbose, ended.size_curve_ = 0, None  # nothing is printed
-            coders = candidates.coders
-            ended._publish(publish_members(alone, coders, choice.coders, choice.weights), choice)
+            ended._publish(publish_members([only], candidates, alone.choice), alone.choice)
             return vars(ended) | {"verbose": self.verbose}
 
         return FitProgress(self, self.verbose, X, y, fitted)

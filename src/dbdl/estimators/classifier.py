@@ -25,9 +25,10 @@ from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._weights import ClassWeight, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.choice import Candidates, Choice, choose
+from dbdl.learn.choice import Candidates, Choice, publish_members
+from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.held_out import HeldOutChoice, to_probabilities
-from dbdl.learn.members import Member, learn_members, publish_members
+from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import (
     OnlineState,
     Published,
@@ -37,7 +38,7 @@ from dbdl.learn.online import (
     learn_batch,
 )
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
-from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smaller_sizes, smallest_good
+from dbdl.learn.sizes import SizeCurve, sizes_of, smaller_sizes, smallest_good
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.statistics import Weights
@@ -406,18 +407,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
-            attempts = []
+            ensembles = []
             for sized in self._sizes(problem):
-                learned = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
-                choice = choose(learned, problem.class_of_row, candidates, problem.sample_weight)
-                attempts.append(Attempt(sized, learned, choice))
-            best, self.size_curve_ = smallest_good(attempts)
+                members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
+                ensembles.append(Ensemble.of(sized, members, candidates))
+            best, self.size_curve_ = smallest_good(ensembles)
             further = best.further_shares()
             journal.expect(further)
-            learned = learn_members(best.problem, further, candidates.coders, crew, journal)
-            learned, choice = best.with_members(learned, candidates)
-            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
-            return self._publish(members, choice, memory=journal.memory())
+            more = learn_members(best.problem, further, candidates.coders, crew, journal)
+            best = best.with_members(more, candidates)
+            published = publish_members(best.members, candidates, best.choice)
+            return self._publish(published, best.choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -507,7 +507,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
             choice = choose_for_batch(published, state, batch, learned, candidates, crew)
-            state, members = finish_batch(state, learned, candidates.coders, choice)
+            state, members = finish_batch(state, learned, candidates, choice)
             self.classes_ = all_classes
             return self._publish(in_order(members, state, all_classes), choice, online=state)
 

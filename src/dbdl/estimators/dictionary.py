@@ -18,8 +18,8 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._weights import WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.choice import Candidates, Choice, without_rows
-from dbdl.learn.members import Member, learn_members, publish_members
+from dbdl.learn.choice import Candidates, Choice, publish_members, without_rows
+from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import finish_batch, learn_batch
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
@@ -161,7 +161,7 @@ class BetaProcessDictionary(DictionaryEstimator):
                 return self
             learned = learn_members(problem, problem.shares(), candidates.coders, crew, journal)
             choice = without_rows(candidates, 1)
-            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
+            members = publish_members(learned, candidates, choice)
             return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
@@ -201,7 +201,7 @@ class BetaProcessDictionary(DictionaryEstimator):
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
             choice = without_rows(candidates, 1)
-            state, members = finish_batch(state, learned, candidates.coders, choice)
+            state, members = finish_batch(state, learned, candidates, choice)
             return self._publish(members, choice, online=state)
 
     def _weighted_rows(self, X: Any, sample_weight: Any, *, reset: bool) -> WeightedRows:

@@ -31,7 +31,7 @@ from dbdl.learn.held_out import (
     log_loss,
     total_weight,
 )
-from dbdl.learn.members import LearnedMember
+from dbdl.learn.members import LearnedMember, Member
 from dbdl.model.statistics import Weights, some_weights
 
 #: The losses of all members together count as much as this many rows of a member's own when its
@@ -41,8 +41,6 @@ POOLED_ROWS = 100.0
 #: With a dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
 #: only: their weights are pulled towards 0, so that they have to earn them.
 WEIGHT_PENALTY = 0.03
-#: Views whose weight is a smaller share of that of the best view are not worth their time.
-LEAST_WEIGHT = 0.25
 #: Weight of the results of earlier batches when a batch scores the coders.
 SAID_BEFORE = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
@@ -121,31 +119,16 @@ def choose(
     return choose_by_scores(left_out, class_of_row, candidates, sample_weight=sample_weight)
 
 
-def strong_views(members: Sequence[LearnedMember], choice: Choice) -> set[int]:
-    """Return the numbers of the views that have earned a weight; of all if no row was left out."""
-    views = np.array([member.share.view_number for member in members])
-    shares = np.bincount(views, choice.weights)
-    if choice.held_out is None:
-        return set(views.tolist())
-    return set(np.flatnonzero(shares >= LEAST_WEIGHT * shares.max()).tolist())
-
-
-def of_views(
-    views: set[int], members: Sequence[LearnedMember], choice: Choice
-) -> tuple[list[LearnedMember], Choice]:
-    """Return the members of some views, and the choice for them, without the other views."""
-    all_views = np.unique([member.share.view_number for member in members])
-    kept = [j for j, member in enumerate(members) if member.share.view_number in views]
-    held_out = choice.held_out
-    if held_out is not None:
-        some = np.isin(all_views, list(views))
-        losses, sharpness = held_out.view_log_loss[some], held_out.view_sharpness[some]
-        held_out = replace(held_out, view_log_loss=losses, view_sharpness=sharpness)
-    weights = choice.weights[kept]
-    coders = tuple(choice.coders[j] for j in kept)
-    return [members[j] for j in kept], replace(
-        choice, coders=coders, weights=weights / weights.sum(), held_out=held_out
-    )
+def publish_members(
+    members: Sequence[LearnedMember], candidates: Candidates, choice: Choice
+) -> list[Member]:
+    """Publish members with the coders and weights that were chosen for them."""
+    published = []
+    for member, coder, weight in zip(members, choice.coders, choice.weights, strict=True):
+        parts = member.atoms.__getstate__()
+        parts["label_atoms"] = member.label_atoms[list(candidates.coders).index(coder)]
+        published.append(Member(**parts, view=member.view, coder=coder, weight=float(weight)))
+    return published
 
 
 def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:

@@ -157,21 +157,6 @@ class LearnedMember:
     scores: list[Scores]  # (n_left_out, n_classes) for each coder
 
 
-def publish_members(
-    members: Sequence[LearnedMember],
-    candidates: Sequence[Coder],
-    coders: Sequence[Coder],
-    weights: NDArray[np.float64],
-) -> list[Member]:
-    """Publish members with the coders and weights that were chosen for them."""
-    published = []
-    for member, coder, weight in zip(members, coders, weights, strict=True):
-        parts = member.atoms.__getstate__()
-        parts["label_atoms"] = member.label_atoms[list(candidates).index(coder)]
-        published.append(Member(**parts, view=member.view, coder=coder, weight=float(weight)))
-    return published
-
-
 def learn_members(
     problem: Problem,
     shares: Sequence[Share],

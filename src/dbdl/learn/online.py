@@ -32,6 +32,7 @@ from dbdl.learn.choice import (
     choose_by_scores,
     keep_choice,
     left_out_by,
+    publish_members,
 )
 from dbdl.learn.held_out import Fold
 from dbdl.learn.journal import Journal
@@ -42,7 +43,6 @@ from dbdl.learn.members import (
     code_prior,
     faults_of_view,
     publish_atoms,
-    publish_members,
     score_rows,
 )
 from dbdl.learn.problem import MOST_LEFT_OUT, Problem, Share
@@ -570,13 +570,12 @@ def learn_batch_in_chain(
 
 
 def finish_batch(
-    state: OnlineState, members: Sequence[BatchMember], coders: Sequence[Coder], choice: Choice
+    state: OnlineState, members: Sequence[BatchMember], candidates: Candidates, choice: Choice
 ) -> tuple[OnlineState, list[Member]]:
     """Return the memory after a batch, and the published members."""
-    places = [list(coders).index(coder) for coder in choice.coders]
+    places = [list(candidates.coders).index(coder) for coder in choice.coders]
     chains = [member.memories[k] for member, k in zip(members, places, strict=True)]
-    published = publish_members(members, coders, choice.coders, choice.weights)
-    return replace(state, chains=chains), published
+    return replace(state, chains=chains), publish_members(members, candidates, choice)
 
 
 def in_order(members: Sequence[Member], state: OnlineState, classes: NDArray[Any]) -> list[Member]:

@@ -103,8 +103,8 @@ class Problem:
     leaves_out: bool = True  # members leave out rows, on which choices are made
     sample_weight: Weights = None  # (n_samples,); None if every row counts once
     rounds: Rounds | None = None  # if the number of chains is not given; ``n_chains`` of the first
-    first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
-    second_number: int | None = None  # of the chains of the second round
+    n_sizes: int = 1  # numbers of initial atoms that are tried
+    size_number: int = 0  # of this one among them
     gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
 
     @property
@@ -133,14 +133,16 @@ class Problem:
         Every row that is left out is scored by members of different views, if there are several
         members.
         """
-        share_of = self._share_of()
-        return [share_of(number, self.first_number + number) for number in range(self.n_chains)]
+        share_of, first = self._share_of(), self.size_number * self.n_chains
+        return [share_of(place, first + place) for place in range(self.n_chains)]
 
     def further_shares(self, views: Container[int]) -> list[Share]:
-        """List the shares of the second round, for some of the views by their numbers."""
-        share_of, first = self._share_of(), self.n_chains
-        second = self.first_number + first if self.second_number is None else self.second_number
-        shares = [share_of(first + k, second + k) for k in range(self.n_further)]
+        """List the shares of the second round, for some of the views by their numbers.
+
+        Their chains are numbered after those of the first rounds of all sizes.
+        """
+        share_of, first = self._share_of(), self.n_sizes * self.n_chains
+        shares = [share_of(self.n_chains + k, first + k) for k in range(self.n_further)]
         return [share for share in shares if share.view_number in views]
 
     @property
