@@ -54,8 +54,7 @@ from dbdl.learn.problem import (
 )
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.state import Classes, Doubles, Floats
-from dbdl.model.statistics import Weights
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
@@ -230,44 +229,49 @@ class DictionaryEstimator(
 
     def _pose(
         self,
-        X: Any,
-        class_of_row: Classes,
+        rows: LabelledRows,
         classes: Array,
         labels: LabelSettings,
-        seed: int | None = None,
+        state: OnlineState | None = None,
+        *,
         n_chains: int | None = 1,
         leaves_out: bool = False,
-        sample_weight: Weights = None,
-        online: bool = False,
     ) -> tuple[Problem, Crew]:
-        """Return the problem of learning from rows, and the crew that solves it."""
-        if seed is None:  # not a batch, whose gaps are filled already
-            rows = LabelledRows(X, class_of_row, len(classes), sample_weight=sample_weight)
+        """Return the problem of learning from rows, and the crew that solves it.
+
+        ``state`` is given for the rows of a batch.
+        """
+        if state is None:  # the gaps of a batch are filled already
             self._learn_to_fill(rows)
-            seed = self._seed()
-        engine = make_engine(X, self.device)
-        n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
-        settings = ChainSettings(
-            n_sweeps=self.n_sweeps,
-            n_initial_atoms=n_initial,
-            n_draws=self.n_draws,
-            initial_atoms=self._given_atoms(X.shape[1]),
-            **self._model_settings().for_classes(classes),
-        )
-        n_rows = len(class_of_row)
+        seed = self._seed() if state is None else state.seed
+        engine = make_engine(rows.X, self.device)
+        settings = self._chain_settings(rows.X.shape[1], classes)
+        n_rows = len(rows.class_of_row)
         atoms_per_row = settings.n_start(n_rows) / n_rows
-        views = self._views(atoms_per_row, n_rows, len(classes), online)
+        views = self._views(atoms_per_row, n_rows, len(classes), online=state is not None)
         rounds = None
+        if state is not None and state.chains:
+            n_chains = len(state.chains)
         if n_chains is None:
             n_views = len(views) * len(settings.length_scales)
             rounds = automatic_rounds(n_rows, n_views)
             n_chains = rounds.first * n_views
-        refuse_unsmooth(settings, views, X.shape[1], n_chains)
+        refuse_unsmooth(settings, views, rows.X.shape[1], n_chains)
         problem = Problem(
-            X, class_of_row, len(classes), settings, labels, n_chains, seed, views, leaves_out,
-            sample_weight, None if online else rounds,
+            rows.X, rows.class_of_row, rows.n_classes, settings, labels, n_chains, seed, views,
+            leaves_out, rows.sample_weight, rounds if state is None else None,
         )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
+
+    def _chain_settings(self, n_features: int, classes: Array) -> ChainSettings:
+        """Return the settings of the chains; of several sizes, those of the default one."""
+        return ChainSettings(
+            n_sweeps=self.n_sweeps,
+            n_initial_atoms=None if self.n_initial_atoms == "auto" else self.n_initial_atoms,
+            n_draws=self.n_draws,
+            initial_atoms=self._given_atoms(n_features),
+            **self._model_settings().for_classes(classes),
+        )
 
     def _given_atoms(self, n_features: int) -> Doubles | None:
         """Return the validated initial atoms (n_atoms, n_features), if there are any."""
@@ -438,8 +442,13 @@ class DictionaryEstimator(
             state["checkpoint"] = os.fspath(state["checkpoint"])
         return state
 
-    def _earlier_batches(self) -> OnlineState:
-        """Return the memory of earlier batches, or the state before the first."""
+    def _refuse_batches(self) -> None:
+        """Refuse parameters that do not go with `partial_fit`."""
+        if self.n_draws:
+            raise ValueError(
+                f"partial_fit with n_draws={self.n_draws}: a batch continues the chains for a few "
+                "sweeps only, over sums of earlier rows. Use fit to keep draws, or n_draws=0."
+            )
         model = self._model_settings()
         if model.atom_prior is not None or model.has_values_per_class:
             raise ValueError(
@@ -447,6 +456,9 @@ class DictionaryEstimator(
                 "batch could not be the prior of the next. Use fit, or settings for all classes "
                 "and atom_prior=None."
             )
+
+    def _earlier_batches(self) -> OnlineState:
+        """Return the memory of earlier batches, or the state before the first."""
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):

@@ -23,7 +23,7 @@ from dbdl.estimators._explaining import ExplainingMixin
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
-from dbdl.estimators._weights import ClassWeight, weigh
+from dbdl.estimators._weights import ClassWeight, WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.choice import Candidates, Choice, publish_members
 from dbdl.learn.ensemble import Ensemble
@@ -41,11 +41,18 @@ from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
 from dbdl.learn.sizes import SizeCurve, sizes_of, smaller_sizes, smallest_good
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import FittedOwnView, KernelView, Recipe, View, atoms_per_row, make_views
+from dbdl.views import (
+    FittedOwnView,
+    KernelView,
+    LabelledRows,
+    Recipe,
+    View,
+    atoms_per_row,
+    make_views,
+)
 
 Views = tuple[Recipe, ...]
 
@@ -401,9 +408,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         -------
         self : DBDLClassifier
         """
-        rows, class_of_row, sample_weight = self._weighted_rows(X, y, sample_weight)
-        candidates = self._candidates(len(class_of_row))
-        problem, crew = self._problem(rows, class_of_row, sample_weight, candidates)
+        rows = self._weighted_rows(X, y, sample_weight)
+        candidates = self._candidates(rows)
+        problem, crew = self._problem(rows, candidates)
         with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
@@ -461,6 +468,24 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         -------
         self : DBDLClassifier
         """
+        self._refuse_batches()
+        state = self._earlier_batches()
+        published = self._published(state)
+        rows, all_classes = self._weighted_batch(X, y, sample_weight, classes, published)
+        state, batch = self._take_batch(state, rows)
+        candidates = self._candidates(batch.rows, state)
+        problem, crew = self._problem(batch.rows, candidates, state)
+        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
+            learned = learn_batch(
+                state, batch, problem, candidates.coders, self.forgetting, crew, journal
+            )
+            choice = choose_for_batch(published, state, batch, learned, candidates, crew)
+            state, members = finish_batch(state, learned, candidates, choice)
+            self.classes_ = all_classes
+            return self._publish(in_order(members, state, all_classes), choice, online=state)
+
+    def _refuse_batches(self) -> None:
+        """Refuse parameters that do not go with `partial_fit`."""
         if self.n_initial_atoms == "auto":
             raise ValueError(
                 "partial_fit with n_initial_atoms='auto', which needs all rows at once. Use a "
@@ -483,33 +508,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
                 "partial_fit with a view that asks for few atoms, which need all rows at once. Use "
                 "other views, or fit."
             )
-        self._refuse_draws()
-        state, published = self._earlier_batches(), None
-        if state.chains:
-            coders = tuple(chain.coder for chain in self.chains_)
-            weights = np.array([chain.weight for chain in self.chains_])
-            choice = Choice(coders, weights, self.temperature_, self.held_out_)
-            published = Published(self.chains_, self.classes_, choice)
-        rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
-        check_classification_targets(labels)
-        weighted = weigh(rows, labels, sample_weight)
-        known = np.empty(0, labels.dtype) if published is None else self.classes_
-        all_classes = known_classes(known, weighted.labels, classes)
-        weighted = weighted.by_class(self.class_weight, all_classes)
-        self._check_not_all_zero(weighted.X)
-        state, batch = self._take_batch(state, weighted)
-        candidates = self._candidates(batch.data.n_samples, first=published is None)
-        problem, crew = self._problem(
-            batch.data.X, batch.data.class_of_row, batch.data.sample_weight, candidates, state
-        )
-        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
-            learned = learn_batch(
-                state, batch, problem, candidates.coders, self.forgetting, crew, journal
-            )
-            choice = choose_for_batch(published, state, batch, learned, candidates, crew)
-            state, members = finish_batch(state, learned, candidates, choice)
-            self.classes_ = all_classes
-            return self._publish(in_order(members, state, all_classes), choice, online=state)
+        super()._refuse_batches()
+
+    def _published(self, state: OnlineState) -> Published | None:
+        """Return the classifier before a batch; None before the first."""
+        if not state.chains:
+            return None
+        coders = tuple(chain.coder for chain in self.chains_)
+        weights = np.array([chain.weight for chain in self.chains_])
+        choice = Choice(coders, weights, self.temperature_, self.held_out_)
+        return Published(self.chains_, self.classes_, choice)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
         """Set the fitted attributes."""
@@ -540,38 +548,47 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
 
     def _weighted_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Any, NDArray[np.int64], Weights]:
-        """Rows of positive weight, their class indices and weights; sets ``classes_``."""
+    ) -> LabelledRows:
+        """Rows of positive weight, with their classes and weights; sets ``classes_``."""
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
         known = weigh(rows, labels, sample_weight)
         known = known.by_class(self.class_weight, np.unique(known.labels))
         some = " with a positive weight" * (len(known.labels) < len(labels))
         class_of_row = self._class_of_row(known.X, known.labels, some)
-        return known.X, class_of_row, known.in_units(known.mean_weight).sample_weight
+        return known.with_classes(class_of_row, len(self.classes_))
+
+    def _weighted_batch(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        classes: ArrayLike | None,
+        published: Published | None,
+    ) -> tuple[WeightedRows, NDArray[Any]]:
+        """Rows of positive weight of a batch, and all classes that are known with it."""
+        rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
+        check_classification_targets(labels)
+        known = weigh(rows, labels, sample_weight)
+        before = labels[:0] if published is None else published.classes
+        all_classes = known_classes(before, known.labels, classes)
+        known = known.by_class(self.class_weight, all_classes)
+        self._check_not_all_zero(known.X)
+        return known, all_classes
 
     def _problem(
-        self,
-        X: Any,
-        class_of_row: NDArray[np.int64],
-        sample_weight: Weights,
-        candidates: Candidates,
-        state: OnlineState | None = None,
+        self, rows: LabelledRows, candidates: Candidates, state: OnlineState | None = None
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
-        labels = LabelSettings(kind, self.penalty, self._label_weights())
-        classes, n_chains = self.classes_ if state is None else state.labels, self.n_chains
-        if state is not None and state.chains:
-            n_chains = len(state.chains)
-        seed = None if state is None else state.seed
         problem, crew = self._pose(
-            X, class_of_row, classes, labels, seed,
-            n_chains=n_chains,
+            rows,
+            self.classes_ if state is None else state.labels,
+            LabelSettings(kind, self.penalty, self._label_weights()),
+            state,
+            n_chains=self.n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
-            sample_weight=sample_weight,
-            online=state is not None,
-        )  # fmt: skip
+        )
         if self._has_automatic_views:
             problem = problem.with_views(self._usable_views(problem, problem.views, state))
         if crew.engine is not None and kind in ("recoded", "joint"):
@@ -598,11 +615,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         known = (chain.view for chain in state.chains)
         return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
 
-    def _candidates(self, n_rows: int, first: bool = True) -> Candidates:
+    def _candidates(self, rows: LabelledRows, state: OnlineState | None = None) -> Candidates:
         """Return the candidates among which held-out rows choose."""
-        coders = self._coders(self.n_features_in_, few_rows=n_rows <= FEW_ROWS)
+        few_rows = len(rows.class_of_row) <= FEW_ROWS
+        coders = self._coders(self.n_features_in_, few_rows=few_rows)
         recoded = self.classifier == "recoded"
-        if not first and recoded:  # label atoms belong to one coder
+        if recoded and state is not None and state.chains:  # label atoms belong to one coder
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
 

@@ -20,12 +20,12 @@ from dbdl.estimators._weights import WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
 from dbdl.learn.choice import Candidates, Choice, publish_members, without_rows
 from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import finish_batch, learn_batch
+from dbdl.learn.online import OnlineState, finish_batch, learn_batch
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
-from dbdl.model.statistics import Weights
-from dbdl.model.trust import Classes, Scope
+from dbdl.model.trust import Scope
 from dbdl.rows.lazy import in_memory
+from dbdl.views import LabelledRows
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -154,7 +154,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         self : BetaProcessDictionary
         """
         known = self._weighted_rows(X, sample_weight, reset=True)
-        problem, crew = self._problem(*known.in_units(known.mean_weight))
+        problem, crew = self._problem(known.with_classes(known.labels, 1))
         candidates = self._candidates()
         with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
@@ -188,13 +188,11 @@ class BetaProcessDictionary(DictionaryEstimator):
         -------
         self : BetaProcessDictionary
         """
-        self._refuse_draws()
+        self._refuse_batches()
         state = self._earlier_batches()
         known = self._weighted_rows(in_memory(X), sample_weight, reset=not state.chains)
         state, batch = self._take_batch(state, known)
-        problem, crew = self._problem(
-            batch.data.X, batch.data.class_of_row, batch.data.sample_weight, state.seed
-        )
+        problem, crew = self._problem(batch.rows, state)
         candidates = self._candidates()
         with self._journal_of_batch(problem, candidates, state, X, y) as journal:
             learned = learn_batch(
@@ -212,11 +210,10 @@ class BetaProcessDictionary(DictionaryEstimator):
         return known
 
     def _problem(
-        self, X: Any, one_class: Classes, sample_weight: Weights, seed: int | None = None
+        self, rows: LabelledRows, state: OnlineState | None = None
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""
-        labels, classes = LabelSettings("none"), np.zeros(1, np.int64)
-        return self._pose(X, one_class, classes, labels, seed, sample_weight=sample_weight)
+        return self._pose(rows, np.zeros(1, np.int64), LabelSettings("none"), state)
 
     def _candidates(self) -> Candidates:
         """Return one coder of the family; the chain decides its number of non-zeros."""

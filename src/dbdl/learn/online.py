@@ -56,7 +56,7 @@ from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, Pos
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import SILENT, ChainJournal, run
-from dbdl.views import Fitted
+from dbdl.views import Fitted, LabelledRows
 
 #: A row is explained badly if matching pursuit over the present atoms leaves more than this
 #: fraction of its squared norm. Chosen on held-out training rows: docs/online.md.
@@ -180,6 +180,12 @@ class Batch:
 
     data: Data
     has_new_classes: bool = False
+
+    @property
+    def rows(self) -> LabelledRows:
+        """The rows with their classes and weights."""
+        X, class_of_row, weight = self.data.X, self.data.class_of_row, self.data.sample_weight
+        return LabelledRows(X, class_of_row, self.data.n_classes, sample_weight=weight)
 
     def seen(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
         """Return some of the rows through a view."""
