@@ -142,7 +142,8 @@ def unlearned_member(
     """Return a member whose atoms are the rows that its chain would start from."""
     rows = problem.rows_of(share.fold.learn)
     view = share.view.fit(rows)
-    own = problem.of_member(rows, view.apply(rows.X), share.label_weight)
+    mapped = rows._replace(X=rows.through(view))
+    own = problem.of_member(mapped, problem.settings, share.label_weight)
     data, settings = backend.place(own.X, own.class_of_row), problem.settings_of(share)
     key, n_start = problem.key(share.number), settings.n_start(len(rows.class_of_row))
     atoms = own.X[np.unique(settings.draw_start(key, data, n_start))]

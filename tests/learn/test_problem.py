@@ -111,7 +111,7 @@ def test_members_take_the_weights_of_joint_labels_in_turn():
     labels = LabelSettings("joint", weights=(0.01, 0.1, 1.0))
     problem = make_problem(n_chains=5, labels=labels)
     assert [s.label_weight for s in problem.shares()] == [0.01, 0.1, 1.0, 0.01, 0.1]
-    own = problem.of_member(problem.rows_of(np.arange(4)), problem.X[:4], 0.1)
+    own = problem.of_member(problem.rows_of(np.arange(4)), problem.settings, 0.1)
     assert own.labels == LabelSettings("joint", weights=(0.1,)) and len(own.X) == 4
 
 

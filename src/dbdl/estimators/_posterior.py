@@ -26,7 +26,6 @@ class PosteriorMixin:
 
     chains_: list[Member]
     selection_probability_: NDArray[np.float64]
-    n_draws: int
 
     @property
     def diagnostics_(self) -> Diagnostics:

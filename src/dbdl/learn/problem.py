@@ -221,14 +221,19 @@ class Problem:
         return Gaps.of(rows) if has_gaps(self.X) else COMPLETE
 
     def of_member(
-        self, rows: LabelledRows, X: Any, label_weight: float, gaps: Complete = COMPLETE
+        self,
+        rows: LabelledRows,
+        settings: ChainSettings,
+        label_weight: float,
+        gaps: Complete = COMPLETE,
     ) -> Problem:
-        """Return the problem of one member, which sees its rows as ``X``."""
+        """Return the problem of one member, with its rows as its chain sees them."""
         return replace(
             self,
-            X=X,
+            X=rows.X,
             class_of_row=rows.class_of_row,
             sample_weight=rows.sample_weight,
+            settings=settings,
             labels=replace(self.labels, weights=(label_weight,)),
             gaps=gaps,
         )

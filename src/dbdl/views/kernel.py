@@ -74,9 +74,8 @@ class KernelView(Record):
     def fit(self, rows: LabelledRows) -> FittedKernelView:
         """Learn the view from rows; held-out rows must not be among them."""
         kernel = fit_kernel(self.inner.fit(rows), rows.X)
-        X: Any = rows.X
-        mapped = X.through(kernel) if hasattr(X, "through") else kernel.apply(X, rows.n_threads)
-        return FittedKernelView(self, kernel, self.outer.fit(rows._replace(X=mapped)))
+        mapped = rows._replace(X=rows.through(kernel))
+        return FittedKernelView(self, kernel, self.outer.fit(mapped))
 
 
 @dataclass(frozen=True)

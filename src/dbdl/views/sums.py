@@ -66,6 +66,12 @@ class LabelledRows(NamedTuple):
         weight = self.sample_weight
         return len(self.class_of_row) if weight is None else float(weight.sum())
 
+    def through(self, view: Any) -> Any:
+        """Return the rows as a view shows them, still to be read if they are read in parts."""
+        if isinstance(self.X, LazyRows):
+            return self.X.through(view)
+        return view.apply(self.X, self.n_threads)
+
     def each_block(self, function: Callable[[Floats, Labels], Any]) -> list[Any]:
         """Apply a function to each block of rows and their labels, where the rows are."""
         blocks = block_slices(len(self.class_of_row), SUM_ROWS)
