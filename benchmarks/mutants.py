@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     mutant(
         "batches-not-forgotten",
-        "learn/online.py",
+        "learn/batches.py",
         "known = forget(known, forgetting,",
         "known = forget(known, 1.0,",
         "estimators/test_partial_fit.py",
@@ -368,8 +368,8 @@ MUTANTS = (
     mutant(
         "chains-of-other-sizes-not-counted",
         "estimators/_base.py",
-        "progress.begin(problem.n_chains * self._n_sizes(problem), self.n_sweeps)",
-        "progress.begin(problem.n_chains, self.n_sweeps)",
+        "problem.n_chains * self._n_sizes(problem) + problem.n_further",
+        "problem.n_chains + problem.n_further",
         "estimators/test_progress.py",
     ),
     mutant(
@@ -403,7 +403,7 @@ MUTANTS = (
     mutant(
         "left-over-work-has-one-thread",
         "backends/crew.py",
-        "n_threads = n_lanes // max(n_left, 1)",
+        "n_threads = max(self.n_threads // max(n_left, 1), 1)",
         "n_threads = 1",
         "backends/test_crew.py",
     ),
@@ -559,8 +559,8 @@ MUTANTS = (
     mutant(
         "rows-scored-by-members-that-saw-them",
         "learn/members.py",
-        "gaps.fill(problem.X[share.fold.held_out])",
-        "gaps.fill(problem.X[share.fold.learn[: len(share.fold.held_out)]])",
+        "self.problem.X[fold.held_out]",
+        "self.problem.X[fold.learn[: len(fold.held_out)]]",
         "learn/test_members.py",
     ),
     mutant(
@@ -594,7 +594,7 @@ MUTANTS = (
     ),
     mutant(
         "classes-never-seen-are-likely",
-        "learn/online.py",
+        "learn/batches.py",
         "prior_mean = priors.beta_a / (priors.beta_a + priors.beta_b)",
         "prior_mean = priors.beta_b / (priors.beta_a + priors.beta_b)",
         "estimators/test_partial_fit.py",
@@ -675,8 +675,8 @@ MUTANTS = (
     mutant(
         "recoded-rows-are-turned",
         "learn/members.py",
-        "own_problem = problem_of_chain(problem, rows, view, share.label_weight)",
-        "pass",
+        "if self.basis is not self.view:",
+        "if False:",
         "estimators/test_priors_of_atoms.py",
     ),
     mutant(

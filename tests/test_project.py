@@ -207,3 +207,11 @@ def test_the_benchmark_of_methods_has_one_file_per_solver_and_data_set():
         names = [re.search(r'^    name = "(.+)"$', f.read_text("utf-8"), re.M)[1] for f in files]
         assert len(set(names)) == len(files)
         assert all(f.read_text("utf-8").count(base) == 1 for f in files)
+
+
+def test_every_error_of_the_table_of_mutants_finds_its_line():
+    from benchmarks.mutants import MUTANTS, ROOT
+
+    package = ROOT / "src" / "dbdl"
+    texts = {mutant: (package / mutant.file).read_text(encoding="utf-8") for mutant in MUTANTS}
+    assert [mutant.name for mutant, text in texts.items() if text.count(mutant.old) != 1] == []

@@ -37,6 +37,7 @@ from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, as_asked, check_codes, decode
 from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.basis import refuse_unsmooth
+from dbdl.learn.batches import Batch, begin, take_batch
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import Identity
 from dbdl.learn.choice import Candidates, Choice, publish_members
@@ -44,7 +45,7 @@ from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
 from dbdl.learn.members import LearnedMember, Member, filler_of_atoms
-from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
+from dbdl.learn.online import OnlineState, later_sweeps
 from dbdl.learn.problem import (
     FEW_ROWS,
     LEAST_PER_CLASS,

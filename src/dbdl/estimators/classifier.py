@@ -25,18 +25,18 @@ from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
 from dbdl.estimators._weights import ClassWeight, WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.choice import Candidates, Choice, publish_members
-from dbdl.learn.ensemble import Ensemble
-from dbdl.learn.held_out import HeldOutChoice, to_probabilities
-from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import (
-    OnlineState,
+from dbdl.learn.batches import (
     Published,
     choose_for_batch,
     finish_batch,
     in_order,
     learn_batch,
 )
+from dbdl.learn.choice import Candidates, Choice, publish_members
+from dbdl.learn.ensemble import Ensemble
+from dbdl.learn.held_out import HeldOutChoice, to_probabilities
+from dbdl.learn.members import Member, learn_members
+from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
 from dbdl.learn.sizes import SizeCurve, sizes_of, smaller_sizes, smallest_good
 from dbdl.learn.usable import usable_views

@@ -18,9 +18,10 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._weights import WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
+from dbdl.learn.batches import finish_batch, learn_batch
 from dbdl.learn.choice import Candidates, Choice, publish_members, without_rows
 from dbdl.learn.members import Member, learn_members
-from dbdl.learn.online import OnlineState, finish_batch, learn_batch
+from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
 from dbdl.model.trust import Scope

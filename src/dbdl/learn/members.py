@@ -226,7 +226,8 @@ class MemberWork:
         rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
         gaps = problem.gaps_of(rows)
         rows = gaps.filled(rows)
-        view, settings = share.view.fit(rows), problem.settings_of(share)
+        view = share.view.fit(rows)
+        settings = problem.settings_of(share)
         basis = basis_of(view, settings, share.length_scale)
         X = rows.through(basis)
         turn = basis.turn if isinstance(basis, SmoothBasis) else None
@@ -250,10 +251,10 @@ class MemberWork:
 
     def score(self, atoms: LabelledAtoms) -> LearnedMember:
         """Return the member with its label atoms and its scores of the rows left out."""
-        label_atoms = self._label_atoms(atoms)
+        label_atoms, fold = self._label_atoms(atoms), self.share.fold
         scores: list[Scores] = []
-        if len(self.share.fold.held_out):
-            left_out: Any = self.gaps.fill(self.problem.X[self.share.fold.held_out])
+        if len(fold.held_out):
+            left_out = self.gaps.fill(self.problem.X[fold.held_out])
             scores = score_rows(
                 left_out, self.view, atoms.prepared, self.coders, label_atoms, self.backend
             )
@@ -312,7 +313,7 @@ def publish_atoms(
 
     These are atoms that no row used at the end, kept because a chain needs at least two.
     """
-    some = np.any(dictionary.atoms, axis=1)
+    some = dictionary.is_used
     prior, draws = code_prior(learned, dictionary), learned.chain.draws
     if draws is not None:
         draws = draws.published(dictionary.scale, dictionary.atoms.shape[1]).keep(some)
