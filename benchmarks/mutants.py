@@ -116,7 +116,7 @@ MUTANTS = (
     mutant(
         "earlier-batches-in-full",
         "learn/choice.py",
-        "weight = SAID_BEFORE * before.n_rows",
+        "weight = WEIGHT_OF_EARLIER * before.n_rows",
         "weight = before.n_rows",
         "learn/test_choice.py",
     ),

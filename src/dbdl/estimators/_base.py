@@ -195,6 +195,11 @@ class DictionaryEstimator(
             return X
         return self.filler_.fill(X) if "filler_" in vars(self) else self._fill_like_atoms(X)
 
+    def _new_rows(self, X: ArrayLike) -> Floats:
+        """Validated rows without gaps, for a fitted estimator."""
+        check_is_fitted(self)
+        return self._filled(self._rows(X, reset=False))
+
     @cached_property
     def _fill_like_atoms(self) -> Callable[[Floats], Floats]:
         """Filler of a model whose training rows had no gaps; not saved, and learned once."""
@@ -535,8 +540,7 @@ class DictionaryEstimator(
     @single_threaded_blas()
     def _codes(self, X: ArrayLike) -> csr_matrix:
         """Sparse codes of rows over the atoms."""
-        check_is_fitted(self)
-        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
+        rows, backend = self._new_rows(X), self._backend()
         codes = [chain.encode(rows, backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
@@ -563,8 +567,7 @@ class DictionaryEstimator(
             In nats: the lower, the more unusual. Training rows are often atoms, and have higher
             values than new rows: take thresholds from other rows.
         """
-        check_is_fitted(self)
-        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
+        rows, backend = self._new_rows(X), self._backend()
         found = [c.log_evidence(rows, backend, unit=self.normalize) for c in self.chains_]
         return np.mean(found, axis=0)
 

@@ -22,10 +22,9 @@ from dbdl.backends import Backend
 from dbdl.estimators.explanation import AtomShare, Explanation, NearRow
 from dbdl.learn.attribution import mean_of_views, nearest_rows, share_out, weights_of_atoms
 from dbdl.learn.members import Member
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.rows.lazy import in_memory
 
-Doubles = NDArray[np.float64]
 #: Indices of the predicted class, and of the class that it is compared with.
 Pair = tuple[int, int]
 #: Nearest training rows of an atom, by chain and atom.
@@ -143,14 +142,10 @@ class ExplainingMixin:
     ) -> list[tuple[Pair, dict[str, Any]]]:
         """Class indices of the two classes of each row, and what is said about them."""
         scores = hstack(codes, format="csr") @ self.label_atoms_
+        as_decided = scores.ravel() if scores.shape[1] == 1 else scores
+        probability, decided = self._probabilities(as_decided), self._decided(as_decided)
         if scores.shape[1] == 1:
-            probability, decided = (
-                self._probabilities(scores.ravel()),
-                self._decided(scores.ravel()),
-            )
             scores = np.hstack([-scores / 2, scores / 2])
-        else:
-            probability, decided = self._probabilities(scores), self._decided(scores)
         found, labels = [], self.classes_.tolist()
         for i, pair in enumerate(self._pairs(scores, decided.tolist(), against)):
             first, second = pair

@@ -681,7 +681,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         """
         check_is_fitted(self)
         draws = self._kept_draws(with_atoms=True)
-        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
+        rows, backend = self._new_rows(X), self._backend()
         probabilities = np.zeros((len(rows), len(self.classes_)))
         n_draws = max(draw.n_draws for draw in draws)
         for number in range(n_draws):  # draws of different chains are independent

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import Record
-
-Doubles = NDArray[np.float64]
+from dbdl.model.state import Doubles
 
 #: Features that the sentence names for and against the predicted class.
 N_FOR, N_AGAINST = 3, 1

@@ -71,8 +71,8 @@ class Batch:
         X, class_of_row, weight = self.data.X, self.data.class_of_row, self.data.sample_weight
         return LabelledRows(X, class_of_row, self.data.n_classes, sample_weight=weight)
 
-    def seen(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
-        """Return some of the rows through a view."""
+    def through(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
+        """Return some of the rows as a view shows them."""
         X, class_of_row = view.apply(self.data.X[rows], n_threads), self.data.class_of_row[rows]
         weight = some_weights(self.data.sample_weight, rows)
         return replace(
@@ -195,14 +195,14 @@ def learn_batch_in_chain(
     own, rows = journal.chain(share.number, problem), share.fold.learn
     if known is None:
         view = share.view.fit(problem.rows_of(rows)._replace(n_threads=backend.n_threads))
-        data = batch.seen(rows, view, backend.n_threads)
+        data = batch.through(rows, view, backend.n_threads)
         settings = settings_in(view, settings, problem.rows_of(rows))
         learned = learn_chain(
             key, data.X, data.class_of_row, settings, backend, own, data.sample_weight
         )
     else:
         view, settings = known.view, replace(settings, initial_atoms=None)
-        data = batch.seen(rows, view, backend.n_threads)
+        data = batch.through(rows, view, backend.n_threads)
         known = forget(known, forgetting, settings.prior_of_atoms(data.n_features))
         learned = continue_chain(key, known, data, settings, backend, own)
     sums, label_atoms = label_batch(learned, known, problem.labels, coders, backend)
@@ -307,10 +307,10 @@ def choose_for_batch(
 
 def _scores_of_new_rows(
     members: Sequence[Member], X: Floats, coders: Sequence[Coder], crew: Crew
-) -> list[list[NDArray[np.float64]]]:
+) -> list[list[Doubles]]:
     """Scores (n_samples, n_classes) of rows by each member and coder."""
 
-    def score(member: Member, backend: Backend) -> list[NDArray[np.float64]]:
+    def score(member: Member, backend: Backend) -> list[Doubles]:
         # Not `member.prepared`: an interrupted batch must not even change the model's caches.
         atoms = PreparedAtoms(member.atoms, member.code_prior)
         label_atoms = [member.label_atoms] * len(coders)

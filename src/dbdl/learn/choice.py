@@ -20,7 +20,6 @@ from scipy.special import log_softmax
 
 from dbdl.coding import Coder
 from dbdl.learn.held_out import (
-    Classes,
     HeldOutChoice,
     Scores,
     accuracy_of,
@@ -32,6 +31,7 @@ from dbdl.learn.held_out import (
     total_weight,
 )
 from dbdl.learn.members import LearnedMember, Member
+from dbdl.model.state import Classes, Doubles
 from dbdl.model.statistics import Weights, some_weights
 
 #: The losses of all members together count as much as this many rows of a member's own when its
@@ -41,8 +41,8 @@ POOLED_ROWS = 100.0
 #: With a dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
 #: only: their weights are pulled towards 0, so that they have to earn them.
 WEIGHT_PENALTY = 0.03
-#: Weight of the results of earlier batches when a batch scores the coders.
-SAID_BEFORE = 0.5
+#: Weight of a row of earlier batches when the results of a batch are pooled with theirs.
+WEIGHT_OF_EARLIER = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
 ENSEMBLE_RESULTS = ("accuracy", "log_loss", "balanced_accuracy", "macro_f1")
 #: Most that the sharpness grows from a few members to the whole ensemble.
@@ -98,7 +98,7 @@ class Choice:
     """
 
     coders: tuple[Coder, ...]
-    weights: NDArray[np.float64]
+    weights: Doubles
     temperature: float
     held_out: HeldOutChoice | None
     accuracy: float = 0.0
@@ -212,13 +212,13 @@ def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, floa
     """Pool earlier results, which count half, with the present ones; return their share too."""
     if before.coders != now.coders or before.view_log_loss.shape != now.view_log_loss.shape:
         return now, 1.0
-    weight = SAID_BEFORE * before.n_rows
+    weight = WEIGHT_OF_EARLIER * before.n_rows
     share = now.n_rows / (now.n_rows + weight)
 
-    def mean(name: str) -> NDArray[np.float64]:
+    def mean(name: str) -> Doubles:
         return (1 - share) * getattr(before, name) + share * getattr(now, name)
 
-    def log_mean(name: str) -> NDArray[np.float64]:
+    def log_mean(name: str) -> Doubles:
         logs = (1 - share) * np.log(getattr(before, name)) + share * np.log(getattr(now, name))
         return np.exp(logs)
 
@@ -238,9 +238,7 @@ def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, floa
     return pooled, share
 
 
-def coders_of_views(
-    held_out: HeldOutChoice, shared: bool
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def coders_of_views(held_out: HeldOutChoice, shared: bool) -> tuple[NDArray[np.int64], Doubles]:
     """Choose each view's coder, and the inverse temperature of a member's scores alone.
 
     Both follow the rows of the view's own members if there are many, and those of all members if
@@ -265,7 +263,7 @@ class Group(NamedTuple):
     class_of_row: Classes
     sample_weight: Weights = None
 
-    def total(self, weights: NDArray[np.float64]) -> Scores:
+    def total(self, weights: Doubles) -> Scores:
         """Weighted mean of the members' scores (n_rows, n_classes)."""
         return np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
 
@@ -291,8 +289,8 @@ def group_by_rows(
 def fit_weights(
     groups: Sequence[Group],
     view_of_member: NDArray[np.int64],
-    usual: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    usual: Doubles | None = None,
+) -> Doubles:
     """Weights of the members, none negative, with the least penalised log-loss.
 
     Members of one view have the same weight. The weights of the views are pulled towards a multiple
@@ -305,7 +303,7 @@ def fit_weights(
     start = np.ones(int(view_of_member.max()) + 1)
     usual = start if usual is None or not usual.any() else usual
 
-    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(weights: Doubles) -> tuple[float, Doubles]:
         off = weights - (weights @ usual) / (usual @ usual) * usual
         value, slope = WEIGHT_PENALTY * float(off @ off), 2 * WEIGHT_PENALTY * off
         of_member = weights[view_of_member]
@@ -324,7 +322,7 @@ def fit_weights(
         return value, slope
 
     limits = [(0.0, None)] * len(start)
-    found: NDArray[np.float64] = minimize(loss, usual, jac=True, bounds=limits, method="L-BFGS-B").x
+    found: Doubles = minimize(loss, usual, jac=True, bounds=limits, method="L-BFGS-B").x
     return (found if found.sum() > 0 else start)[view_of_member]
 
 
@@ -350,23 +348,21 @@ class EnsembleResults(NamedTuple):
     macro_f1: float
 
 
-def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> EnsembleResults:
+def ensemble_results(groups: Sequence[Group], weights: Doubles) -> EnsembleResults:
     """Fit the sharpness of weighted scores, and return the accuracy and log-loss with it."""
     scores = np.concatenate([group.total(weights) for group in groups])
     classes = np.concatenate([group.class_of_row for group in groups])
     weight = join_weights([group.sample_weight for group in groups])
     sharpness = fit_sharpness(scores, classes, weight)
     loss = log_loss(scores, classes, sharpness, weight)
-    accuracy, means = (
-        accuracy_of(scores, classes, weight),
-        by_class(classes, scores.argmax(1), weight),
-    )
+    accuracy = accuracy_of(scores, classes, weight)
+    means = by_class(classes, scores.argmax(axis=1), weight)
     return EnsembleResults(sharpness, accuracy, loss, len(classes), **means)
 
 
 def growth(
     results: EnsembleResults,
-    weights: NDArray[np.float64],
+    weights: Doubles,
     groups: Sequence[Group],
     n_members: int,
 ) -> float:

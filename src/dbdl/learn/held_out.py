@@ -15,6 +15,7 @@ from scipy.special import softmax
 from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
+from dbdl.model.state import Classes
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import Count, Length, NotNegative, Number, Positive, reals
 
@@ -27,7 +28,6 @@ SCORES_OVERFLOW = (
 )
 
 Scores = NDArray[np.float64]
-Classes = NDArray[np.int64]
 
 
 class Fold(NamedTuple):

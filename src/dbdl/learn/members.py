@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.backends import Backend
@@ -25,7 +24,7 @@ from dbdl.learn.problem import Problem, Share
 from dbdl.missing.filler import fit_filler
 from dbdl.missing.gaps import Complete
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.kept_draws import KeptDraws
 from dbdl.sampler.posterior import Dictionary
@@ -56,8 +55,8 @@ class LabelledAtoms(Record):
     """
 
     atoms: Atoms
-    selection_probability: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms", least=0)]
-    label_atoms: Annotated[NDArray[np.float64], reals("n_atoms", "n_labels")]
+    selection_probability: Annotated[Doubles, reals("n_classes", "n_atoms", least=0)]
+    label_atoms: Annotated[Doubles, reals("n_atoms", "n_labels")]
     trace: Trace
     n_initial_atoms: Count
     code_prior: CodePrior
@@ -107,7 +106,7 @@ class Member(LabelledAtoms):
         """Codes (n_samples, n_atoms) of rows as they are."""
         return self.coder.encode(self.view.apply(X, backend.n_threads), self.prepared, backend)
 
-    def log_evidence(self, X: Floats, backend: Backend, *, unit: bool) -> NDArray[np.float64]:
+    def log_evidence(self, X: Floats, backend: Backend, *, unit: bool) -> Doubles:
         """Log density (n_samples,) of rows as they are; see `dbdl.coding.evidence`."""
         rows, n_threads = self.view.apply(X, backend.n_threads), backend.n_threads
         codes = self.coder.encode(rows, self.prepared, backend)
@@ -154,7 +153,7 @@ class LearnedMember:
     share: Share
     atoms: LabelledAtoms
     view: Fitted
-    label_atoms: list[NDArray[np.float64]]  # for each coder
+    label_atoms: list[Doubles]  # for each coder
     scores: list[Scores]  # (n_left_out, n_classes) for each coder
 
 
@@ -260,14 +259,14 @@ class MemberWork:
             )
         return LearnedMember(self.share, atoms, self.view, label_atoms, scores)
 
-    def _label_atoms(self, atoms: LabelledAtoms) -> list[NDArray[np.float64]]:
+    def _label_atoms(self, atoms: LabelledAtoms) -> list[Doubles]:
         """Label atoms for each coder."""
         if self.problem.labels.kind != "recoded":
             return [atoms.label_atoms] * len(self.coders)
-        in_view = self.own_problem
+        problem = self.own_problem
         if self.basis is not self.view:
-            in_view = replace(in_view, X=self.view.apply(self.rows.X))
-        return recoded_label_atoms(in_view, atoms.prepared, self.coders, self.backend)
+            problem = replace(problem, X=self.view.apply(self.rows.X))
+        return recoded_label_atoms(problem, atoms.prepared, self.coders, self.backend)
 
 
 def in_view(basis: Basis, atoms: LabelledAtoms) -> LabelledAtoms:
@@ -285,7 +284,7 @@ def score_rows(
     view: Fitted,
     atoms: PreparedAtoms,
     coders: Sequence[Coder],
-    label_atoms: Sequence[NDArray[np.float64]],
+    label_atoms: Sequence[Doubles],
     backend: Backend,
 ) -> list[Scores]:
     """Scores (n_samples, n_classes) of rows by each coder, with its label atoms."""
@@ -295,7 +294,7 @@ def score_rows(
 
 def recoded_label_atoms(
     problem: Problem, atoms: PreparedAtoms, coders: Sequence[Coder], backend: Backend
-) -> list[NDArray[np.float64]]:
+) -> list[Doubles]:
     """Label atoms for each coder, by ridge regression on training rows that it recodes."""
     return [
         ridge_label_atoms(
@@ -307,7 +306,7 @@ def recoded_label_atoms(
 
 
 def publish_atoms(
-    learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64]
+    learned: LearnedChain, dictionary: Dictionary, label_atoms: Doubles
 ) -> LabelledAtoms:
     """Publish a chain without its zero atoms, which code nothing.
 
@@ -364,7 +363,7 @@ def learn_with_labels(
 
 def label_chain(
     key: Key, problem: Problem, learned: LearnedChain, backend: Backend
-) -> tuple[Dictionary, NDArray[np.float64]]:
+) -> tuple[Dictionary, Doubles]:
     """Return the dictionary over the features alone, and its label atoms.
 
     Label atoms have no columns without labels, or if they depend on the coder of recoded rows.

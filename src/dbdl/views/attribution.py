@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._arrays import exponents, times_powers
+from dbdl.model.state import Doubles
 from dbdl.views.kernel import FittedKernelView, kernel_of_cosines
 from dbdl.views.own import FittedOwnView, transformed
 from dbdl.views.view import FittedView
 
-Doubles = NDArray[np.float64]
 AnyView = FittedView | FittedKernelView | FittedOwnView
 
 #: A baseline that is shorter than this fraction of the row has hardly a direction.

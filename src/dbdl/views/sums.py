@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from dbdl._arrays import unit_rows
 from dbdl._products import block_product
 from dbdl._threads import block_slices, run_blocks
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.statistics import SUM_ROWS, Weights, some_weights, tree_sum
 from dbdl.rows.lazy import LazyRows
-
-Floats = NDArray[np.floating[Any]]
-Doubles = NDArray[np.float64]
-Classes = NDArray[np.int64]
 
 
 class Labels(NamedTuple):

@@ -33,6 +33,7 @@ from dbdl._arrays import (
 from dbdl._products import block_product, row_products
 from dbdl._threads import map_blocks
 from dbdl.model.record import Record
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import TINY, Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
@@ -46,9 +47,6 @@ from dbdl.views.sums import (
     residual_products,
 )
 from dbdl.views.whitening import Spectrum, spectrum_of_products, spectrum_of_rows
-
-Floats = NDArray[np.floating[Any]]
-Doubles = NDArray[np.float64]
 
 #: With more features than this, a whitened view divides by standard deviations alone: a map between
 #: all pairs of features would be larger than the atoms.
