@@ -182,7 +182,7 @@ class DictionaryEstimator(
             self.filler_ = fit_filler(rows)
 
     def _filled_batch(self, rows: WeightedRows, state: OnlineState) -> WeightedRows:
-        """Return the rows of a batch, filled by what is known from the first one."""
+        """Return the rows of a batch without gaps; filling is learned from the first batch."""
         X, labels, weight = rows
         if not state.chains:
             classes, class_of_row = np.unique(labels, return_inverse=True)

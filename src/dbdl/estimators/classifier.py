@@ -454,7 +454,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Missing values (NaN) are filled by what is known from the first batch; none are drawn.
+            Missing values (NaN) are filled like those of new rows, and are not drawn.
         y : array-like of shape (n_samples,)
             A batch need not have rows of every class, and any batch may have new classes.
         classes : array-like of shape (n_classes,), default=None

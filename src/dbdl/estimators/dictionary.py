@@ -183,7 +183,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         ----------
         X, y, sample_weight
             As for `fit`, with weights as in `DBDLClassifier.partial_fit`. Missing values are filled
-            by what is known from the first batch; none are drawn.
+            like those of new rows, and are not drawn.
 
         Returns
         -------

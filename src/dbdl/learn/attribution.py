@@ -4,9 +4,9 @@ A member's score is linear in its code. Given the atoms that a row uses, the cod
 row as the member's view shows it, and the coder knows its slopes. Along the path from a baseline to
 a row these slopes are integrated, part by part, each with the atoms that are used there.
 
-Where the atoms change on the way, the score of a greedy code jumps. What the slopes miss in a part
-of the path, jumps and rounding, is spread over the features in proportion to their shares in that
-part, so that shares add up exactly.
+Where the atoms change on the way, the score of a greedy code jumps. Slopes miss such jumps, and
+rounding. In each part of the path, the missed difference is spread over the features in proportion
+to their shares in that part, so that shares add up exactly.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class LabelSettings:
 class Share:
     """The share of one member: its view, the rows it learns from, and those that it leaves out.
 
-    A view with another length scale of smooth atoms has another number.
+    A view with another length scale of smooth atoms counts as another view.
     """
 
     number: int
@@ -90,7 +90,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Problem:
-    """Everything that determines what is learned."""
+    """Everything that determines the result of a fit."""
 
     X: Floats | LazyRows  # (n_samples, n_features), maybe read in parts
     class_of_row: NDArray[np.int64]  # (n_samples,), class indices below ``n_classes``
@@ -158,7 +158,10 @@ class Problem:
         return max(self.rounds.both * self.n_views - self.n_chains, 0)
 
     def _share_of(self) -> Callable[[int, int], Share]:
-        """Return a function from a place, in which views take turns, and a number to a share."""
+        """Return a function that makes a share from its place and its number.
+
+        Views take turns from place to place. The number is that of the chain.
+        """
         folds, weights = self._folds(), self.labels.weights
         views = self._views_with_length_scales()
         # Views are compared best on the same rows. Few rows are all scored instead.

@@ -227,7 +227,7 @@ def _texts(one: Diagnostic) -> tuple[str, ...]:
 
 
 def _explained(lines: Sequence[Diagnostic]) -> list[str]:
-    """Return a line on what was compared."""
+    """Say which chains were compared."""
     if any(one.n_chains == 1 for one in lines):
         return [
             "A view with one chain: R-hat compares the two halves of the chain, and cannot see",
