@@ -368,7 +368,7 @@ MUTANTS = (
     mutant(
         "chains-of-other-sizes-not-counted",
         "estimators/_base.py",
-        "problem.n_chains * self._n_sizes(problem) + problem.n_further",
+        "len(problem.sizes) * problem.n_chains + problem.n_further",
         "problem.n_chains + problem.n_further",
         "estimators/test_progress.py",
     ),

@@ -192,14 +192,14 @@ def test_with_fewer_views_there_are_fewer_chains_unless_their_number_is_given():
 
 
 def test_chains_of_several_sizes_are_numbered_through():
-    problem = make_problem(n_chains=3, n_sizes=4, size_number=2)
+    problem = make_problem(n_chains=3, sizes=(2, 3, 4, None), size_number=2)
     assert [share.number for share in problem.shares()] == [6, 7, 8]
     plain = make_problem(n_chains=3).shares()
     assert [share.view_number for share in problem.shares()] == [s.view_number for s in plain]
 
 
 def test_chains_of_the_second_round_are_numbered_after_those_of_all_sizes():
-    problem = in_rounds(100, n_sizes=4, size_number=2)
+    problem = in_rounds(100, sizes=(2, 3, 4, None), size_number=2)
     later = problem.further_shares(range(8))
     assert later[0].number == 4 * problem.n_chains
     first = in_rounds(100).further_shares(range(8))

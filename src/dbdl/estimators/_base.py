@@ -327,10 +327,6 @@ class DictionaryEstimator(
         )
         return make_views(getattr(self, "views", "plain"), self.normalize, automatic)
 
-    def _n_sizes(self, problem: Problem) -> int:
-        """Number of sizes of the dictionary that are tried."""
-        return 1
-
     def _coders(self, n_features: int, few_rows: bool = False) -> list[Coder]:
         """Return the coders that may be chosen, maybe on few rows."""
         lengths = lengths_for(n_features)
@@ -369,7 +365,7 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            n_chains = problem.n_chains * self._n_sizes(problem) + problem.n_further
+            n_chains = len(problem.sizes) * problem.n_chains + problem.n_further
             progress.begin(n_chains, self.n_sweeps)
         yield problem, journal
         progress.end()

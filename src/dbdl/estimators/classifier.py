@@ -38,7 +38,7 @@ from dbdl.learn.held_out import HeldOutChoice, to_probabilities
 from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
-from dbdl.learn.sizes import SizeCurve, sizes_of, smaller_sizes, smallest_good
+from dbdl.learn.sizes import SizeCurve, each_size, smallest_good, with_sizes
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import RecordError, Scope
@@ -415,7 +415,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             if journal.is_ahead:
                 return self
             ensembles = []
-            for sized in self._sizes(problem):
+            for sized in self._each_size(problem):
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
                 ensembles.append(Ensemble.of(sized, members, candidates))
             best, self.size_curve_ = smallest_good(ensembles)
@@ -591,6 +591,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         )
         if self._has_automatic_views:
             problem = problem.with_views(self._usable_views(problem, problem.views, state))
+        if self.n_initial_atoms == "auto":
+            problem = with_sizes(problem)
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
@@ -624,10 +626,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
 
-    def _sizes(self, problem: Problem) -> list[Problem]:
-        """Return the problem with every number of initial atoms that is tried."""
-        if self.n_initial_atoms != "auto":
-            return [problem]
+    def _each_size(self, problem: Problem) -> list[Problem]:
+        """Return the problem with each number of initial atoms that is tried."""
         # several sizes share their views, which are looked at once
         usable = cache(partial(self._usable_views, problem))
 
@@ -635,10 +635,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             views = self._views(atoms_per_row, len(problem.class_of_row), problem.n_classes)
             return usable(views) if self._has_automatic_views else views
 
-        return sizes_of(problem, views_for)
-
-    def _n_sizes(self, problem: Problem) -> int:
-        return 1 + len(smaller_sizes(problem)) if self.n_initial_atoms == "auto" else 1
+        return each_size(problem, views_for)
 
     def _label_weights(self) -> tuple[float, ...]:
         """Return the weights of joint labels, which members take in turn."""

@@ -103,8 +103,8 @@ class Problem:
     leaves_out: bool = True  # members leave out rows, on which choices are made
     sample_weight: Weights = None  # (n_samples,); None if every row counts once
     rounds: Rounds | None = None  # if the number of chains is not given; ``n_chains`` of the first
-    n_sizes: int = 1  # numbers of initial atoms that are tried
-    size_number: int = 0  # of this one among them
+    sizes: tuple[int | None, ...] = (None,)  # numbers of initial atoms to try; None: the default
+    size_number: int = 0  # of the size of these chains among them
     gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
 
     @property
@@ -141,7 +141,7 @@ class Problem:
 
         Their chains are numbered after those of the first rounds of all sizes.
         """
-        share_of, first = self._share_of(), self.n_sizes * self.n_chains
+        share_of, first = self._share_of(), len(self.sizes) * self.n_chains
         shares = [share_of(self.n_chains + k, first + k) for k in range(self.n_further)]
         return [share for share in shares if share.view_number in views]
 

@@ -63,31 +63,33 @@ class SizeCurve(Record):
         return "\n".join(lines)
 
 
-def smaller_sizes(problem: Problem) -> list[int]:
-    """Numbers of initial atoms that are tried below the default one, ascending."""
-    distinct = problem.settings.n_distinct(len(problem.shares()[0].fold.learn))
+def with_sizes(problem: Problem) -> Problem:
+    """Return the problem with numbers of initial atoms to try: smaller ones, then the default."""
+    distinct = problem.settings.n_distinct(_n_learned(problem))
     least = LEAST_PER_CLASS * problem.n_classes
     sizes = {max(round(share * distinct), least) for share in SHARES}
-    return sorted(size for size in sizes if size < distinct)
+    return replace(problem, sizes=(*sorted(size for size in sizes if size < distinct), None))
 
 
-def sizes_of(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]]) -> list[Problem]:
-    """Return the problem with several numbers of initial atoms, the last as it is.
+def each_size(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]]) -> list[Problem]:
+    """Return the problem with each of its sizes; that of the default size stays as it is.
 
     ``views_for`` gives the views for a number of atoms per row.
     """
-    n_rows, sizes = len(problem.shares()[0].fold.learn), smaller_sizes(problem)
-    problem = replace(problem, n_sizes=len(sizes) + 1)
-    smaller = [
-        replace(
-            problem,
-            settings=replace(problem.settings, n_initial_atoms=size),
-            views=views_for(size / n_rows),
-            size_number=number,
-        )
-        for number, size in enumerate(sizes)
-    ]
-    return [*smaller, replace(problem, size_number=len(sizes))]
+
+    def sized(number: int, size: int | None) -> Problem:
+        own = replace(problem, size_number=number)
+        if size is None:
+            return own
+        settings = replace(problem.settings, n_initial_atoms=size)
+        return replace(own, settings=settings, views=views_for(size / _n_learned(problem)))
+
+    return [sized(number, size) for number, size in enumerate(problem.sizes)]
+
+
+def _n_learned(problem: Problem) -> int:
+    """Number of rows that a member learns from."""
+    return len(problem.shares()[0].fold.learn)
 
 
 def smallest_good(ensembles: Sequence[Ensemble]) -> tuple[Ensemble, SizeCurve]:
