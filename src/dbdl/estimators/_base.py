@@ -238,7 +238,7 @@ class DictionaryEstimator(
         rows: LabelledRows,
         classes: Array,
         labels: LabelSettings,
-        state: OnlineState | None = None,
+        state: OnlineState | None,
         *,
         n_chains: int | None = 1,
         leaves_out: bool = False,

@@ -170,7 +170,7 @@ def shares_of_batch(problem: Problem, state: OnlineState, batch: Batch) -> list[
     shares = problem.shares()
     if leaves_out_rows(state, batch):
         return shares
-    everything = Fold(np.arange(batch.data.n_samples), np.empty(0, dtype=np.int64))
+    everything = Fold.of_all(batch.data.n_samples)
     return [replace(share, fold=everything) for share in shares]
 
 
@@ -194,9 +194,10 @@ def learn_batch_in_chain(
     settings, key = problem.settings, problem.key(share.number)
     own, rows = journal.chain(share.number, problem), share.fold.learn
     if known is None:
-        view = share.view.fit(problem.rows_of(rows)._replace(n_threads=backend.n_threads))
+        first = problem.rows_of(rows)._replace(n_threads=backend.n_threads)
+        view = share.view.fit(first)
         data = batch.through(rows, view, backend.n_threads)
-        settings = settings_in(view, settings, problem.rows_of(rows))
+        settings = settings_in(view, settings, first)
         learned = learn_chain(
             key, data.X, data.class_of_row, settings, backend, own, data.sample_weight
         )

@@ -28,7 +28,7 @@ from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.kept_draws import KeptDraws
 from dbdl.sampler.posterior import Dictionary
-from dbdl.sampler.run import SILENT, ChainJournal, Trace
+from dbdl.sampler.run import ChainJournal, Trace
 from dbdl.views import Fitted, FittedView, LabelledRows
 
 #: Least constant coordinate of an atom that stands for a row, as a fraction of the median.
@@ -344,7 +344,7 @@ def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
 
 
 def learn_with_labels(
-    key: Key, problem: Problem, backend: Backend, journal: ChainJournal = SILENT
+    key: Key, problem: Problem, backend: Backend, journal: ChainJournal
 ) -> LearnedChain:
     """Learn one chain; for joint labels, from rows with the labels appended."""
     X: Any = problem.X

@@ -191,9 +191,8 @@ class Problem:
 
     def _folds(self) -> list[Fold]:
         n_rows = len(self.class_of_row)
-        everything = Fold(np.arange(n_rows), np.empty(0, dtype=np.int64))
         if not self.leaves_out or self.n_classes < 2:
-            return [everything]
+            return [Fold.of_all(n_rows)]
         n_folds = max(N_FOLDS, -(-n_rows // MOST_LEFT_OUT))
         if self.rounds is None:
             most = N_FOLDS if self._has_few_rows else FOLDS_OF_MANY_ROWS
@@ -201,7 +200,7 @@ class Problem:
         else:
             wanted = N_FOLDS if self._has_few_rows else self.rounds.both
         folds = stratified_folds(make_key(self.seed), self.class_of_row, n_folds, wanted)
-        return folds or [everything]
+        return folds or [Fold.of_all(n_rows)]
 
     def rows_of(self, rows: NDArray[np.int64]) -> LabelledRows:
         """Return some of the rows, as they are."""
