@@ -165,19 +165,8 @@ def choose_by_scores(
     candidates.
     """
     views, view_of_member = np.unique([member.view for member in members], return_inverse=True)
-    n_views = len(views)
-    of_view = [[m for m in members if m.view == view] for view in views]
-    rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
-    held_out = choose_coder(
-        candidates.coders,
-        [
-            [np.concatenate(s) for s in zip(*(m.scores for m in own), strict=True)]
-            for own in of_view
-        ],
-        [class_of_row[rows] for rows in rows_of_view],
-        [some_weights(sample_weight, rows) for rows in rows_of_view],
-    )
-    share = 1.0
+    of_view = [[member for member in members if member.view == view] for view in views]
+    held_out, share = score_coders(of_view, class_of_row, candidates.coders, sample_weight), 1.0
     if before is not None and before.held_out is not None:
         held_out, share = pool(before.held_out, held_out)
     index, sharpness = coders_of_views(held_out, candidates.shared)
@@ -186,7 +175,7 @@ def choose_by_scores(
         b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
     ]
     groups = group_by_rows(members, calibrated, class_of_row, sample_weight)
-    usual = np.ones(n_views)
+    usual = np.ones(len(views))
     usual[view_of_member[[member.has_few_atoms for member in members]]] = 0.0
     weights = fit_weights(groups, view_of_member, usual)
     total = float(weights @ sharpness)
@@ -205,6 +194,23 @@ def choose_by_scores(
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
         coders, weights, temperature, held_out, results.accuracy, results.log_loss, results.n_rows
+    )
+
+
+def score_coders(
+    of_view: Sequence[Sequence[LeftOut]],
+    class_of_row: Classes,
+    coders: Sequence[Coder],
+    sample_weight: Weights,
+) -> HeldOutChoice:
+    """Score every coder on the rows that the members of each view left out."""
+    rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
+    by_coder = [zip(*(m.scores for m in own), strict=True) for own in of_view]
+    return choose_coder(
+        coders,
+        [[np.concatenate(scores) for scores in every] for every in by_coder],
+        [class_of_row[rows] for rows in rows_of_view],
+        [some_weights(sample_weight, rows) for rows in rows_of_view],
     )
 
 
