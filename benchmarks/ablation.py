@@ -30,18 +30,17 @@ from dbdl.coding import (
     lengths_for,
 )
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.choice import Candidates, choose
+from dbdl.learn.choice import Candidates, publish_members
+from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import (
     LabelledAtoms,
     LearnedMember,
     learn_members,
-    publish_members,
     recoded_label_atoms,
     score_rows,
 )
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem, Share, automatic_rounds
-from dbdl.learn.sizes import Attempt
 from dbdl.sampler.run import Trace
 from dbdl.views import View, automatic_views, make_views
 
@@ -124,10 +123,12 @@ def accuracy(split: Split, row: Row) -> tuple[float, float]:
         return crew.map(partial(unlearned_member, problem, row.coders), shares)
 
     learned = learn(problem.shares())
-    attempt = Attempt(problem, learned, choose(learned, y, chosen_from))
-    learned, choice = attempt.with_members(learn(attempt.further_shares()), chosen_from)
-    weights = choice.weights if row.weighted else np.full(len(learned), 1 / len(learned))
-    members = publish_members(learned, row.coders, choice.coders, weights)
+    ensemble = Ensemble.of(problem, learned, chosen_from)
+    ensemble = ensemble.with_members(learn(ensemble.further_shares()), chosen_from)
+    learned, choice = ensemble.members, ensemble.choice
+    if not row.weighted:
+        choice = replace(choice, weights=np.full(len(learned), 1 / len(learned)))
+    members = publish_members(learned, chosen_from, choice)
     backend = crew.backend()
     scores = sum(m.weight * (m.encode(X_test, backend) @ m.label_atoms) for m in members)
     right = classes[scores.argmax(axis=1)] == split.y_test
@@ -140,7 +141,8 @@ def unlearned_member(
     """Return a member whose atoms are the rows that its chain would start from."""
     rows = problem.rows_of(share.fold.learn)
     view = share.view.fit(rows)
-    own = problem.of_member(rows, view.apply(rows.X), share.label_weight)
+    mapped = rows._replace(X=rows.through(view))
+    own = problem.of_member(mapped, problem.settings, share.label_weight)
     data, settings = backend.place(own.X, own.class_of_row), problem.settings_of(share)
     key, n_start = problem.key(share.number), settings.n_start(len(rows.class_of_row))
     atoms = own.X[np.unique(settings.draw_start(key, data, n_start))]

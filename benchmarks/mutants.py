@@ -116,7 +116,7 @@ MUTANTS = (
     mutant(
         "earlier-batches-in-full",
         "learn/choice.py",
-        "weight = SAID_BEFORE * before.n_rows",
+        "weight = WEIGHT_OF_EARLIER * before.n_rows",
         "weight = before.n_rows",
         "learn/test_choice.py",
     ),
@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     mutant(
         "batches-not-forgotten",
-        "learn/online.py",
+        "learn/batches.py",
         "known = forget(known, forgetting,",
         "known = forget(known, 1.0,",
         "estimators/test_partial_fit.py",
@@ -382,8 +382,8 @@ MUTANTS = (
     mutant(
         "chains-of-other-sizes-not-counted",
         "estimators/_base.py",
-        "n_chains = problem.n_chains * self._n_sizes(problem) + problem.n_further",
-        "n_chains = problem.n_chains + problem.n_further",
+        "len(problem.sizes) * problem.n_chains + problem.n_further",
+        "problem.n_chains + problem.n_further",
         "estimators/test_progress.py",
     ),
     mutant(
@@ -573,8 +573,8 @@ MUTANTS = (
     mutant(
         "rows-scored-by-members-that-saw-them",
         "learn/members.py",
-        "gaps.fill(problem.X[share.fold.held_out])",
-        "gaps.fill(problem.X[share.fold.learn[: len(share.fold.held_out)]])",
+        "self.problem.X[fold.held_out]",
+        "self.problem.X[fold.learn[: len(fold.held_out)]]",
         "learn/test_members.py",
     ),
     mutant(
@@ -608,7 +608,7 @@ MUTANTS = (
     ),
     mutant(
         "classes-never-seen-are-likely",
-        "learn/online.py",
+        "learn/batches.py",
         "prior_mean = priors.beta_a / (priors.beta_a + priors.beta_b)",
         "prior_mean = priors.beta_b / (priors.beta_a + priors.beta_b)",
         "estimators/test_partial_fit.py",
@@ -689,8 +689,8 @@ MUTANTS = (
     mutant(
         "recoded-rows-are-turned",
         "learn/members.py",
-        "in_memory = own_problem if basis is view else",
-        "in_memory = own_problem if basis is not None else",
+        "if self.basis is not self.view:",
+        "if False:",
         "estimators/test_priors_of_atoms.py",
     ),
     mutant(

@@ -51,11 +51,8 @@ N_CLASSES, N_TRUE, N_FEATURES, N_USED = 3, 60, 40, 3
 RATIOS = (0.5, 1.0, 1.5, 2.0, 3.0)
 FOUND = 0.95  # cosine
 CHUNK = 5  # sweeps between merges
-WEAK, SHARE = (
-    4.0,
-    0.05,
-)  # rows that an atom should explain; share of the weaker ones that is dropped
-LOW_NOISE = 100.0
+WEAK = 4.0  # rows that an atom should explain
+SHARE = 0.05  # of the weaker atoms, that is dropped
 CLOSE = 0.8  # cosine of atoms that may be merged
 BACKEND = NumbaBackend(1)
 

@@ -56,7 +56,7 @@ def write_archive(
     arrays: Mapping[str, NDArray[Any]] | None = None,
     content: bytes = b"",
 ) -> Path:
-    """Write an archive whole or not at all; raises OSError where that fails.
+    """Write an archive completely or not at all; raises OSError if that fails.
 
     ``about`` is anything that JSON can hold, with a ``marker`` and a ``format`` for `open_archive`;
     ``content`` is a zip archive that the rest is added to.
@@ -96,7 +96,7 @@ def open_archive(
 ) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
     """Open an archive that has its digest and whose sizes are known to be harmless.
 
-    ``kind`` is the ``marker`` and ``format`` that it has to have. Raises `ArchiveError` where the
+    ``kind`` is the ``marker`` and ``format`` that it has to have. Raises `ArchiveError` if the
     file is damaged, refused unread, or something else.
     """
     check_digest(file, kind)
@@ -131,7 +131,7 @@ def read_arrays(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
 
 
 def check_digest(file: BinaryIO, kind: Mapping[str, Any]) -> None:
-    """Raise `ArchiveError` where a file was cut off, is damaged or has no digest."""
+    """Raise `ArchiveError` if a file was cut off, is damaged or has no digest."""
     size = file.seek(0, os.SEEK_END)
     digest = _digest(file, max(size - _DIGEST_CHARACTERS, 0))
     if file.read() != digest:

@@ -1,8 +1,8 @@
-"""Rows of numbers and labels from the arguments of a caller: the one conversion, for every door.
+"""Arguments of a caller as rows of numbers and as labels: all public functions convert them here.
 
 scikit-learn's `validate_data` checks shapes, names and finite values, but it takes bytes, strings
-and dates for numbers where it can, and ignores masks. Here only numbers are numbers, and each
-refusal has one form: what was wrong, what was expected, what to do.
+and dates for numbers if it can, and ignores masks. Here only numbers are numbers. Each refusal says
+what was wrong, what was expected, and what to do.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def validate_rows(
 ) -> Any:
     """Rows (n_samples, n_features) as scikit-learn's `validate_data` checks them, C-contiguous.
 
-    They are float32 or float64; the labels (n_samples,) come after them where some were given. With
-    ``reset`` the estimator is told the number and the names of the features, without it they are
-    compared. With ``gaps`` rows may have missing values (NaN).
+    They are float32 or float64. If labels are given, these (n_samples,) are returned too. With
+    ``reset`` the estimator records the number and the names of the features; without it they are
+    compared with those on record. With ``gaps`` rows may have missing values (NaN).
     """
     numbers, floats = only_numbers(X, "X"), [np.float64, np.float32]
     # it adds all values up to see whether they are finite
@@ -255,7 +255,7 @@ def times_powers(X: Array, exponent: NDArray[np.int64]) -> Array:
 
 
 def near_one(X: Array) -> Array:
-    """Rows, multiplied by a power of two where their squares would overflow or vanish."""
+    """Rows, multiplied by a power of two if their squares would overflow or vanish."""
     found = exponents(X)
     bad = unsafe(found, X.dtype)
     return times_powers(X, np.where(bad, -found, 0)) if bad.any() else X

@@ -3,7 +3,7 @@
 A feature is a column of numbers or of categories. pandas writes the names of rows as a column: into
 a ``.csv`` as a first one without a name, into a ``.parquet`` as one that the file describes as an
 index. In a table that is sorted by class such a column gives the class away, so it is left out, and
-so is any column that counts the rows. One rule for tables that are read at once
+so is any column that counts the rows. The same rule holds for tables that are read at once
 (`dbdl.datasets.load`) and in parts (`dbdl.open_rows`).
 """
 
@@ -47,7 +47,7 @@ class Cells(Enum):
     """The cells of a column, taken together."""
 
     PLAIN = auto()
-    TOO_FEW = auto()  # to say more
+    TOO_FEW = auto()  # too few rows to say more
     COUNT_ROWS = auto()  # consecutive whole numbers
     NUMBER_ROWS = auto()  # a different whole number in every row
     NAME_ROWS = auto()  # a different text in every row
@@ -123,19 +123,19 @@ class Columns:
     Attributes
     ----------
     features : tuple of str or None
-        Names, in the model's order; None where they had none.
+        Names, in the model's order; None if they had none.
     label : str or None
         Name of the column of the labels.
     roles : str or None
         One letter for each column of the table, in its order: ``f`` for a feature, ``l`` for the
         label, ``o`` for one that was left out. Finds the columns of a table without names.
     kinds : str or None
-        One letter for each feature: ``n`` for numbers, ``c`` for categories; None where all are
+        One letter for each feature: ``n`` for numbers, ``c`` for categories; None if all are
         numbers.
     ids : str or None
         Name of the column that names the rows.
     image_shape : tuple of int or None
-        Height and width, where rows are images.
+        Height and width, if rows are images.
     """
 
     features: tuple[str, ...] | None = None
@@ -147,7 +147,7 @@ class Columns:
 
 
 def columns_by_name(names: Sequence[str]) -> Columns:
-    """Return columns to be found only by their names, as a user gives them."""
+    """Return columns that are found by their names alone, as a user gives them."""
     return Columns(checked_names("columns", names))
 
 
@@ -179,7 +179,7 @@ def listing(names: Iterable[str]) -> str:
 
 
 def spelled_out(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Return names of columns one by one, where some may be a `Listing`; others are as they are."""
+    """Return names of columns one by one: a `Listing` is taken apart, others stay as they are."""
     return tuple(
         name
         for text in names
@@ -198,7 +198,7 @@ def checked_names(argument: str, names: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are to be chosen from; a subclass knows their cells."""
+    """A table to choose columns from. A subclass knows their cells."""
 
     path: Path
     names: Sequence[str]  # the numbers of the columns, from 1, where there is no header
@@ -227,7 +227,7 @@ class Table:
         return [j for j, is_stored in enumerate(stored) if j >= first and not is_stored]
 
     def number(self, name: str | None) -> int | None:
-        """Return the number of the column of a name; None where there is no such column.
+        """Return the number of the column of a name; None if there is no such column.
 
         Columns of a table without a header go by their numbers, from 1.
         """
@@ -240,7 +240,7 @@ class Table:
         return "".join("l" if j == label else "f" if j in used else "o" for j in order)
 
 
-#: Names of columns by what was done with them, and why.
+#: Names of columns by their treatment and its reason.
 Notes = dict[tuple[str, str], list[str]]
 
 
@@ -249,8 +249,8 @@ def choose_features(
 ) -> tuple[list[int], Notes]:
     """Return the numbers of the columns to learn from, and notes on others.
 
-    Not to learn from are the columns of the label and those ``dropped`` by the user; the notes are
-    on columns that are left out, or that perhaps should be.
+    The label and the columns ``dropped`` by the user are not learned from. The notes name columns
+    that are left out, or that perhaps should be.
     """
     data = [j for j in table.data_columns if j != label and j not in dropped]
     looks = {j: table.look(j) for j in data}
@@ -266,7 +266,7 @@ def choose_features(
 
 
 def _note(name: str, look: Cells | None, dropped: bool) -> tuple[str, str] | None:
-    """Say what is done with a column and why, unless it is plainly a feature."""
+    """Return the treatment of a column and its reason; None for a plain feature."""
     if dropped:
         return DROPPED_COLUMN
     if look is None:
@@ -301,8 +301,8 @@ def find_features(
 ) -> tuple[list[int], int | None]:
     """Find the columns that a model was fitted on, by their names, or else by their places.
 
-    Returns the numbers of the features, in the model's order, and of the label. Its number is
-    given where it was asked for; ``labelled`` says whether there has to be one.
+    Returns the numbers of the features, in the model's order, and of the label. ``label`` is its
+    number if the user named it, and ``labelled`` says whether there has to be one.
     """
     if label is None:
         label = table.number(columns.label)
@@ -372,5 +372,5 @@ def some_columns(names: Sequence[str], most: int = 12) -> str:
 
 
 def some(names: Sequence[str], most: int = 12) -> str:
-    """Return names as a list in words, shortened where they are many."""
+    """Return names as a list in words, shortened if there are many."""
     return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")

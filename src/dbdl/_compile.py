@@ -38,7 +38,7 @@ REORDERED = CONTRACTED | {"arcp", "reassoc"}
 def kernel(
     rounding: frozenset[str] = EXACT, *, allocates: bool = False, **options: Any
 ) -> Callable[[Any], Any]:
-    """Compile a function that Python calls; it lets go of the interpreter's lock.
+    """Compile a function that Python calls; it releases the interpreter's lock.
 
     Compiled code may call it only if it is exact. A kernel that makes arrays, or calculates with
     whole arrays, says so by ``allocates``. The others only loop over numbers: they are compiled in
@@ -66,7 +66,7 @@ def inlined(rounding: frozenset[str] = EXACT, **options: Any) -> Callable[[Any],
 def pasted(rounding: frozenset[str] = EXACT) -> Callable[[Any], Any]:
     """Compile a function as part of each of its callers, whose rounding it must share.
 
-    Never compiled by itself, which saves time where functions are large and called from few places.
+    It is never compiled by itself, which saves time if it is large and called from few places.
     """
     return kernel(rounding, inline="always")
 

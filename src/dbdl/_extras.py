@@ -1,12 +1,12 @@
-"""Words for optional packages that are missing.
+"""Advice on optional packages that are missing.
 
-dbdl imports them only when they are needed. The advice names what to install by the packages' own
-names, so that it is true in a checkout and wherever dbdl came from.
+dbdl imports them only when they are needed. The advice names the packages themselves, not extras of
+dbdl, so that it is right however dbdl was installed.
 """
 
 from __future__ import annotations
 
-#: What pip has to install before a module can be imported. The extras in pyproject.toml have these.
+#: The requirement that pip installs for each module. The extras in pyproject.toml have the same.
 REQUIREMENTS = {
     "arviz_base": "arviz-base",
     "distributed": "'dask[array,dataframe,distributed]'",

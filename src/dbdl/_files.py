@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and words for those that cannot be read."""
+"""Files that are written completely or not at all, and messages on those that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-#: Start of the name of a file that is not whole yet.
+#: Start of the name of a file that is not complete yet.
 UNFINISHED = ".unfinished-"
 #: Characters of a library's message that are passed on.
 LONGEST_REASON = 200
@@ -37,7 +37,7 @@ class DataError(ValueError):
 
 
 def checked_path(path: object) -> Path:
-    """Return a text or a path as a path; anything else is refused in words."""
+    """Return a text or a path as a path; refuse anything else."""
     if not isinstance(path, str | os.PathLike) or isinstance(name := os.fspath(path), bytes):
         shown = repr(path)[:60]
         raise TypeError(f"expected a path as text, got {shown} ({type(path).__name__})")
@@ -50,7 +50,7 @@ def checked_path(path: object) -> Path:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Turn whatever a library raises over a damaged file of a kind into a `DataError`."""
+    """Turn any error of a library over a damaged file of a kind into a `DataError`."""
     try:
         yield
     except (DataError, FileNotFoundError, PermissionError):
@@ -71,7 +71,7 @@ def reason(error: OSError) -> str:
 
 
 def _short(error: BaseException) -> str:
-    """Return a library's message on one line of bearable length."""
+    """Return a library's message on one line, shortened if it is long."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
@@ -87,8 +87,8 @@ def write_atomically(
     permissions of the one that it replaces. A pipe or a device (``/dev/null``) is written to
     directly. A callable is given the open file and writes to it; it may also read and seek.
 
-    Raises OSError where the folder is absent or may not be written to, the disk is full, the file
-    that is there may not be written to, or the path is a folder.
+    Raises OSError if the folder is absent or may not be written to, the disk is full, the file that
+    is there may not be written to, or the path is a folder.
     """
     given = checked_path(path)
     if given.exists() and not os.access(given, os.W_OK):

@@ -15,7 +15,7 @@ class CheckedEstimator(BaseEstimator):
 
     A subclass names in ``_learned`` the attributes that show that it is fitted, annotates those to
     check with the types of `dbdl.model.trust`, and checks them in `_check_fitted`. Attributes that
-    follow from others are computed again there instead of being believed.
+    follow from others are computed again there, and not trusted.
     """
 
     _learned: ClassVar[tuple[str, ...]]

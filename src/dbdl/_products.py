@@ -30,7 +30,7 @@ ROWS, FEATURES = 32, 512
 
 
 def row_products(rows: Array, atoms: Array) -> Array:
-    """``rows @ atoms.T`` (n_rows, n_atoms), where each row has the same bits whatever is beside it.
+    """``rows @ atoms.T`` (n_rows, n_atoms), where a row has the same bits in any batch.
 
     Both are C-contiguous, and float32 or float64.
     """

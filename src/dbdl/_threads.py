@@ -80,7 +80,7 @@ def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS at one thread; the last holder to leave restores what the first one found.
 
     The number of threads is process-wide. So holders are counted, and a fit holds it from its
-    beginning to its end: its bits depend on nothing else that the process does. Where somebody else
+    beginning to its end: its bits depend on nothing else that the process does. If somebody else
     has raised the number meanwhile, the next holder lowers it again.
     """
     global _holders, _threads_found
@@ -107,7 +107,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def held_blas() -> AbstractContextManager[None]:
-    """Hold BLAS at one thread, at no cost where it is held already.
+    """Hold BLAS at one thread, at no cost if it is held already.
 
     For blocks of work: reading the number of threads each time would let other threads go first.
     """
@@ -118,7 +118,7 @@ def held_blas() -> AbstractContextManager[None]:
 
 @contextmanager
 def _pool(n_threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Lend a pool of ``n_threads``: an idle one, or a new one where all are lent.
+    """Lend a pool of ``n_threads``: an idle one, or a new one if all are lent.
 
     Starting threads takes as long as a small block. One pool for all would not do: nested work, or
     two fits at once, could take up each other's threads.
@@ -161,7 +161,7 @@ def run_blocks(
             tasks = [pool.submit(stoppable, block) for block in blocks]
             try:
                 return [task.result() for task in tasks]
-            finally:  # after an error nothing may go on behind the caller's back
+            finally:  # after an error no block may go on unnoticed
                 stop.set()
                 for task in tasks:
                     task.cancel()

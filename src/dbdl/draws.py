@@ -1,4 +1,4 @@
-"""Counter-based random numbers: every draw is addressed by what it is for.
+"""Counter-based random numbers: every draw is addressed by its purpose.
 
 Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011) turns a key and a counter of four words into
 four random words. The key stands for the seed and the chain; the counter is the address

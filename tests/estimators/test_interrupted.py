@@ -119,7 +119,7 @@ def test_a_batch_interrupted_while_its_rows_are_scored_is_undone_too(batch, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("dbdl.learn.online.score_rows", fail)
+        patch.setattr("dbdl.learn.batches.score_rows", fail)
         learn(model, rows)
     assert bits(vars(model)) == before
     assert bits(vars(learn(model, rows))) == bits(vars(learn(same, rows)))

@@ -18,7 +18,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import dbdl
 from dbdl import DBDLClassifier, ModelSettings
 from dbdl.coding import Forward
-from dbdl.learn.choice import LEAST_WEIGHT
+from dbdl.learn.ensemble import LEAST_WEIGHT
 from dbdl.views import (
     AUTOMATIC,
     AUTOMATIC_LINEAR,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from dbdl.learn.choice import (
     MOST_GROWTH,
     WEIGHT_PENALTY,
     Candidates,
-    Choice,
     Group,
     LeftOut,
     choose,
@@ -27,17 +25,15 @@ from dbdl.learn.choice import (
     group_by_rows,
     growth,
     left_out_by,
-    of_views,
     pool,
     pool_together,
-    strong_views,
     without_rows,
 )
-from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder, fit_sharpness, log_loss
+from dbdl.learn.held_out import HeldOutChoice, choose_coder, fit_sharpness, log_loss
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_members
-from dbdl.learn.problem import LabelSettings, Problem, Share
-from dbdl.views import View, make_views
+from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.views import make_views
 
 QUICK = {"n_sweeps": 3, "n_chains": 2, "random_state": 0}
 CODERS = (Forward(1), Forward(2))
@@ -180,46 +176,6 @@ def test_with_few_rows_members_count_nearly_alike():
 
     few, many = ([farthest_from_equal(n, seed) for seed in range(10)] for n in (3, 300))
     assert np.mean(few) < 0.15 and np.mean(few) < 0.7 * np.mean(many)
-
-
-# ----------------------------------------------------------------------- views that earn a weight
-
-
-class Shared(NamedTuple):
-    """A member of which only the view matters."""
-
-    share: Share
-
-
-def ensemble(weights, n_views):
-    """Members that take views in turn, and the choice of their weights."""
-    shares = [Share(j, j % n_views, View(), Fold([], []), 1.0) for j in range(len(weights))]
-    scores = np.eye(n_views)[:, np.newaxis]
-    held_out = choose_coder([CODERS[0]], list(scores[:, np.newaxis]), [np.array([0])] * n_views)
-    choice = Choice((CODERS[0],) * len(weights), np.array(weights), 1.0, held_out)
-    return [Shared(share) for share in shares], choice
-
-
-def test_views_with_little_weight_are_left_out_and_the_other_weights_add_up_to_one():
-    members, choice = ensemble([0.5, 0.06, 0.16, 0.2, 0.06, 0.02], 3)
-    views = strong_views(members, choice)
-    assert views == {0, 2}
-    kept, chosen = of_views(views, members, choice)
-    assert [member.share.number for member in kept] == [0, 2, 3, 5]
-    np.testing.assert_allclose(chosen.weights, np.array([0.5, 0.16, 0.2, 0.02]) / 0.88)
-    expected = choice.held_out.view_sharpness[[0, 2]]
-    np.testing.assert_array_equal(chosen.held_out.view_sharpness, expected)
-    assert len(chosen.coders) == 4 and chosen.temperature == choice.temperature
-
-
-def test_some_view_is_always_strong():
-    assert len(strong_views(*ensemble([0.04] * 25, 25))) == 25
-    assert strong_views(*ensemble([0.9, 0.1], 2)) == {0}
-
-
-def test_without_rows_left_out_all_views_are_strong():
-    members, choice = ensemble([1.0, 0.0], 2)
-    assert strong_views(members, replace(choice, held_out=None)) == {0, 1}
 
 
 def test_members_with_few_atoms_have_to_earn_their_weight():

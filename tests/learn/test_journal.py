@@ -137,7 +137,7 @@ def test_a_chain_is_resumed_from_its_last_snapshot(tmp_path):
     journal = open_at(tmp_path / "fit", problem)
     # The journal of a chain is asked for with the rows that the chain learns from.
     rows = problem.shares()[0].fold.learn
-    own_problem = problem.of_member(problem.rows_of(rows), problem.X[rows], 1.0)
+    own_problem = problem.of_member(problem.rows_of(rows), problem.settings, 1.0)
     own = journal.chain(0, own_problem)
     assert own.resumed.sweep == 2 and own.member is None
     assert journal.chain(1, own_problem).resumed is None

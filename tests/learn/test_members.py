@@ -10,8 +10,9 @@ from dbdl.backends.crew import Crew
 from dbdl.coding import Forward, LassoPath
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.choice import Candidates, Choice, publish_members
 from dbdl.learn.journal import Journal
-from dbdl.learn.members import code_prior, learn_members, publish_atoms, publish_members
+from dbdl.learn.members import code_prior, learn_members, publish_atoms
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.views import LabelledRows, make_views
 
@@ -26,6 +27,11 @@ def make_problem(kind="ridge", n_chains=2, **more):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     settings = ChainSettings(n_sweeps=3)
     return Problem(X, y, N_CLASSES, settings, LabelSettings(kind), n_chains, **more)
+
+
+def publish(members, coders, weights):
+    choice = Choice(tuple(coders), np.array(weights), 1.0, None)
+    return publish_members(members, Candidates(CODERS), choice)
 
 
 def learn(problem, coders=CODERS):
@@ -105,7 +111,7 @@ def test_a_member_scores_the_rows_that_it_left_out_with_each_coder():
     problem = make_problem(views=make_views(["standardised + constant", "plain"]))
     members = learn(problem)
     for coder in CODERS:
-        published = publish_members(members, CODERS, [coder] * 2, np.array([0.25, 0.75]))
+        published = publish(members, [coder] * 2, [0.25, 0.75])
         for member, one in zip(members, published, strict=True):
             left_out = problem.X[member.share.fold.held_out]
             expected = one.encode(left_out, NumbaBackend()) @ one.label_atoms
@@ -115,7 +121,7 @@ def test_a_member_scores_the_rows_that_it_left_out_with_each_coder():
 @pytest.mark.parametrize("kind", ["ridge", "recoded"])
 def test_members_are_published_with_the_coders_and_weights_chosen_for_them(kind):
     members = learn(make_problem(kind))
-    one, other = publish_members(members, CODERS, CODERS[::-1], np.array([0.25, 0.75]))
+    one, other = publish(members, CODERS[::-1], [0.25, 0.75])
     assert (one.coder, other.coder) == (LassoPath(3), Forward(2))
     assert (one.weight, other.weight) == (0.25, 0.75)
     assert one.view is members[0].view and one.atoms is members[0].atoms.atoms

@@ -9,8 +9,9 @@ from dbdl import DBDLClassifier
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.choice import Choice
+from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.problem import LabelSettings, Problem
-from dbdl.learn.sizes import Attempt, sizes_of, smallest_good
+from dbdl.learn.sizes import each_size, smallest_good, with_sizes
 from dbdl.persistence import load, save
 from dbdl.views import AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS, automatic_views, make_views
 
@@ -28,12 +29,16 @@ def views_for(atoms_per_row):
     return make_views("auto", automatic=automatic_views(atoms_per_row))
 
 
+def all_sizes(problem):
+    return each_size(with_sizes(problem), views_for)
+
+
 # ------------------------------------------------------------------------------------- the sizes
 
 
 def test_sizes_grow_by_two_up_to_the_default():
     problem = make_problem()
-    *smaller, last = sizes_of(problem, views_for)
+    *smaller, last = all_sizes(problem)
     distinct = problem.settings.n_distinct(360)  # the rows of which a tenth is left out
     found = [sized.settings.n_initial_atoms for sized in smaller]
     assert found == [round(distinct / share) for share in (16, 8, 4, 2)]
@@ -49,26 +54,26 @@ def test_the_expected_number_of_distinct_rows_is_right():
 
 
 def test_few_atoms_have_the_views_for_few_atoms():
-    *few, half, last = sizes_of(make_problem(), views_for)
+    *few, half, last = all_sizes(make_problem())
     assert all(sized.views == make_views(AUTOMATIC_FOR_FEW_ATOMS) for sized in few)
     assert half.views == make_views(AUTOMATIC)
     assert last.views == make_problem().views  # as they were given
 
 
 def test_no_size_has_less_than_two_atoms_per_class_and_none_is_tried_twice():
-    sizes = sizes_of(make_problem(60, n_classes=10), views_for)
+    sizes = all_sizes(make_problem(60, n_classes=10))
     found = [sized.settings.n_initial_atoms for sized in sizes[:-1]]
     assert min(found) >= 20 and len(set(found)) == len(found)
-    assert len(sizes_of(make_problem(12, n_classes=6), views_for)) == 1
+    assert len(all_sizes(make_problem(12, n_classes=6))) == 1
 
 
 def test_chains_of_all_sizes_have_numbers_of_their_own():
-    numbers = [s.number for sized in sizes_of(make_problem(), views_for) for s in sized.shares()]
+    numbers = [s.number for sized in all_sizes(make_problem()) for s in sized.shares()]
     assert numbers == list(range(5 * 8))
 
 
 def test_all_sizes_leave_out_the_same_rows():
-    first, *others = (sized.shares() for sized in sizes_of(make_problem(), views_for))
+    first, *others = (sized.shares() for sized in all_sizes(make_problem()))
     for shares in others:
         for one, other in zip(first, shares, strict=True):
             np.testing.assert_array_equal(one.fold.held_out, other.fold.held_out)
@@ -77,11 +82,11 @@ def test_all_sizes_leave_out_the_same_rows():
 # ------------------------------------------------------------------------------------- the choice
 
 
-def attempt(n_atoms, accuracy, n_rows=100):
+def ensemble(n_atoms, accuracy, n_rows=100):
     problem = make_problem(n_initial_atoms=n_atoms)
     members = [SimpleNamespace(atoms=SimpleNamespace(atoms=np.ones((n_atoms, 3))))] * 2
     choice = Choice((Forward(1),), np.ones(1), 1.0, None, accuracy, 1 - accuracy, n_rows)
-    return Attempt(problem, members, choice)
+    return Ensemble(problem, members, choice)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +101,9 @@ def attempt(n_atoms, accuracy, n_rows=100):
     ],
 )
 def test_the_smallest_size_within_one_standard_error_of_the_best_is_taken(accuracy, expected):
-    attempts = [attempt(10 * 2**k, a) for k, a in enumerate(accuracy)]
-    chosen, curve = smallest_good(attempts)
-    assert chosen is attempts[expected] and curve.chosen == expected
+    ensembles = [ensemble(10 * 2**k, a) for k, a in enumerate(accuracy)]
+    chosen, curve = smallest_good(ensembles)
+    assert chosen is ensembles[expected] and curve.chosen == expected
     np.testing.assert_array_equal(curve.accuracy, accuracy)
     np.testing.assert_array_equal(curve.n_atoms, [10, 20, 40, 80])
     np.testing.assert_array_equal(curve.n_initial_atoms, [10, 20, 40, 80])
@@ -107,8 +112,8 @@ def test_the_smallest_size_within_one_standard_error_of_the_best_is_taken(accura
 
 
 def test_without_rows_left_out_the_default_size_is_taken():
-    attempts = [attempt(n, 0.0, n_rows=0) for n in (10, 20, 40)]
-    assert smallest_good(attempts)[0] is attempts[-1]
+    ensembles = [ensemble(n, 0.0, n_rows=0) for n in (10, 20, 40)]
+    assert smallest_good(ensembles)[0] is ensembles[-1]
 
 
 # --------------------------------------------------------------------------------- the classifier

@@ -13,20 +13,17 @@ from dbdl.backends.reference import ReferenceBackend
 from dbdl.coding import Forward, omp
 from dbdl.draws import make_key
 from dbdl.learn import online
-from dbdl.learn.chain import ChainSettings, learn_chain
-from dbdl.learn.journal import Journal
-from dbdl.learn.online import (
+from dbdl.learn.batches import (
     LEAST_SCORED,
-    absorb,
     begin,
-    continue_chain,
-    forget,
     learn_batch,
     learn_batch_in_chain,
-    make_room,
     shares_of_batch,
     take_batch,
 )
+from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.journal import Journal
+from dbdl.learn.online import absorb, continue_chain, forget, make_room
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.conditionals import (
@@ -247,7 +244,7 @@ def learn_stream(batches, settings=SETTINGS, forgetting=1.0, backend=None):
         member = learn_batch_in_chain(
             share, known, batch, problem, [Forward(1)], forgetting, backend, Journal()
         )
-        known = member.memories[0]
+        known = member.memory_for(0)
         state = replace(state, chains=[known])
         memory.append((state, known))
     return memory
@@ -396,7 +393,7 @@ def test_a_batch_leaves_the_memory_before_it_alone():
     (_, chain), (X, y) = learn_stream(stream(1))[-1], list(stream(2))[1]
     before = chain.priors.atoms.precision.copy()
     state, batch = take_batch(replace(begin(0), chains=[chain]), X, y)
-    data = batch.seen(np.arange(len(X)), chain.view, 1)
+    data = batch.through(np.arange(len(X)), chain.view, 1)
     continue_chain(KEY, chain, data, SETTINGS, NumbaBackend())
     np.testing.assert_array_equal(chain.priors.atoms.precision, before)
     assert isinstance(state.chains[0], online.OnlineChain)
@@ -423,7 +420,7 @@ def learn_batches(batches, n_chains=2):
         members = learn_batch(
             replace(state, chains=known), batch, problem, [Forward(1)], 1.0, Crew(), Journal()
         )
-        state = replace(state, chains=[member.memories[0] for member in members])
+        state = replace(state, chains=[member.memory_for(0) for member in members])
         found.append((state, members))
     return found
 
@@ -437,7 +434,7 @@ def test_views_are_learned_from_the_first_batch_and_stay():
         expected = VIEWS[number].fit(LabelledRows(X[rows], y[rows], 3))
         np.testing.assert_allclose(member.view.mean, expected.mean, rtol=1e-12)
         assert second[number].view is third[number].view is member.view
-        assert member.memories[0].dictionary.atoms.shape[1] == expected.n_features
+        assert member.memory_for(0).dictionary.atoms.shape[1] == expected.n_features
 
 
 def test_rows_are_left_out_of_the_first_batch_and_of_those_with_new_classes_alone():
@@ -462,6 +459,6 @@ def test_a_chain_counts_the_rows_that_it_learned_from():
     for number, (state, members) in enumerate(learn_batches(batches)):
         assert state.n_rows == 40 * (number + 1)
         for member in members:
-            memory = member.memories[0]
+            memory = member.memory_for(0)
             assert memory.n_rows == memory.priors.seen.n_rows.sum() == 36 + 40 * number
             assert memory.square == pytest.approx(memory.n_rows)  # of unit norm in every view

@@ -111,7 +111,7 @@ def test_members_take_the_weights_of_joint_labels_in_turn():
     labels = LabelSettings("joint", weights=(0.01, 0.1, 1.0))
     problem = make_problem(n_chains=5, labels=labels)
     assert [s.label_weight for s in problem.shares()] == [0.01, 0.1, 1.0, 0.01, 0.1]
-    own = problem.of_member(problem.rows_of(np.arange(4)), problem.X[:4], 0.1)
+    own = problem.of_member(problem.rows_of(np.arange(4)), problem.settings, 0.1)
     assert own.labels == LabelSettings("joint", weights=(0.1,)) and len(own.X) == 4
 
 
@@ -192,10 +192,18 @@ def test_with_fewer_views_there_are_fewer_chains_unless_their_number_is_given():
 
 
 def test_chains_of_several_sizes_are_numbered_through():
-    problem = make_problem(n_chains=3, first_number=6)
+    problem = make_problem(n_chains=3, sizes=(2, 3, 4, None), size_number=2)
     assert [share.number for share in problem.shares()] == [6, 7, 8]
     plain = make_problem(n_chains=3).shares()
     assert [share.view_number for share in problem.shares()] == [s.view_number for s in plain]
+
+
+def test_chains_of_the_second_round_are_numbered_after_those_of_all_sizes():
+    problem = in_rounds(100, sizes=(2, 3, 4, None), size_number=2)
+    later = problem.further_shares(range(8))
+    assert later[0].number == 4 * problem.n_chains
+    first = in_rounds(100).further_shares(range(8))
+    assert [share.view_number for share in later] == [share.view_number for share in first]
 
 
 def test_rows_of_a_share_are_those_that_it_names_as_they_are():

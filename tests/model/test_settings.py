@@ -10,6 +10,7 @@ from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings, SmoothAto
 from dbdl.coding import Forward
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.choice import Candidates
+from dbdl.views import LabelledRows
 
 #: A value other than the default for each setting.
 OTHER = {
@@ -121,7 +122,8 @@ def test_the_settings_of_a_chain_are_those_of_the_model_its_length_and_its_size(
     assert own == {*OTHER} | others
     model = DBDLClassifier(n_sweeps=9, n_initial_atoms=7, n_draws=5)
     model.classes_ = np.arange(2)
-    problem, _ = model._problem(np.ones((4, 2)), np.arange(4) % 2, None, Candidates([Forward(1)]))
+    rows = LabelledRows(np.ones((4, 2)), np.arange(4) % 2, 2)
+    problem, _ = model._problem(rows, Candidates([Forward(1)]))
     settings = problem.settings
     assert (settings.n_sweeps, settings.n_initial_atoms, settings.n_draws) == (9, 7, 5)
     parts = settings.get_params()

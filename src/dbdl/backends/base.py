@@ -212,7 +212,7 @@ def parameters_from_host(parameters: Parameters, backend: Backend) -> Parameters
     return replace(parameters, atoms=atoms, selection_logit=logit)
 
 
-def number_rows(X: Any, class_of_row: Classes, sample_weight: Weights = None) -> Data:
+def number_rows(X: Any, class_of_row: Classes, sample_weight: Weights) -> Data:
     """Count the rows of each class; the sum of the squared norms is not known yet."""
     class_of_row = np.ascontiguousarray(class_of_row, dtype=np.int64)
     classes, first_row, n_rows = np.unique(class_of_row, return_index=True, return_counts=True)

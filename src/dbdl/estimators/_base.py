@@ -37,13 +37,15 @@ from dbdl.estimators._progress import CallbackSupportMixin, FitProgress
 from dbdl.estimators._rows import N_JOBS, RowEstimator, as_asked, check_codes, decode
 from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.basis import refuse_unsmooth
+from dbdl.learn.batches import Batch, begin, take_batch
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.checkpoints import Identity
-from dbdl.learn.choice import Candidates, Choice, choose
+from dbdl.learn.choice import Candidates, Choice, publish_members
+from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.journal import FitMemory, Journal, KeptJournal, open_journal
 from dbdl.learn.kernels import compile_kernels
-from dbdl.learn.members import LearnedMember, Member, filler_of_atoms, publish_members
-from dbdl.learn.online import Batch, OnlineState, begin, later_sweeps, take_batch
+from dbdl.learn.members import LearnedMember, Member, filler_of_atoms
+from dbdl.learn.online import OnlineState, later_sweeps
 from dbdl.learn.problem import (
     FEW_ROWS,
     LEAST_PER_CLASS,
@@ -53,8 +55,7 @@ from dbdl.learn.problem import (
 )
 from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_features
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.state import Classes, Doubles, Floats
-from dbdl.model.statistics import Weights
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
@@ -181,7 +182,7 @@ class DictionaryEstimator(
             self.filler_ = fit_filler(rows)
 
     def _filled_batch(self, rows: WeightedRows, state: OnlineState) -> WeightedRows:
-        """Return the rows of a batch, filled by what is known from the first one."""
+        """Return the rows of a batch without gaps; filling is learned from the first batch."""
         X, labels, weight = rows
         if not state.chains:
             classes, class_of_row = np.unique(labels, return_inverse=True)
@@ -193,6 +194,11 @@ class DictionaryEstimator(
         if not has_gaps(X):
             return X
         return self.filler_.fill(X) if "filler_" in vars(self) else self._fill_like_atoms(X)
+
+    def _new_rows(self, X: ArrayLike) -> Floats:
+        """Validated rows without gaps, for a fitted estimator."""
+        check_is_fitted(self)
+        return self._filled(self._rows(X, reset=False))
 
     @cached_property
     def _fill_like_atoms(self) -> Callable[[Floats], Floats]:
@@ -229,44 +235,49 @@ class DictionaryEstimator(
 
     def _pose(
         self,
-        X: Any,
-        class_of_row: Classes,
+        rows: LabelledRows,
         classes: Array,
         labels: LabelSettings,
-        seed: int | None = None,
+        state: OnlineState | None,
+        *,
         n_chains: int | None = 1,
         leaves_out: bool = False,
-        sample_weight: Weights = None,
-        online: bool = False,
     ) -> tuple[Problem, Crew]:
-        """Return the problem of learning from rows, and the crew that solves it."""
-        if seed is None:  # not a batch, whose gaps are filled already
-            rows = LabelledRows(X, class_of_row, len(classes), sample_weight=sample_weight)
+        """Return the problem of learning from rows, and the crew that solves it.
+
+        ``state`` is given for the rows of a batch.
+        """
+        if state is None:  # the gaps of a batch are filled already
             self._learn_to_fill(rows)
-            seed = self._seed()
-        engine = make_engine(X, self.device)
-        n_initial = None if self.n_initial_atoms == "auto" else self.n_initial_atoms
-        settings = ChainSettings(
-            n_sweeps=self.n_sweeps,
-            n_initial_atoms=n_initial,
-            n_draws=self.n_draws,
-            initial_atoms=self._given_atoms(X.shape[1]),
-            **self._model_settings().for_classes(classes),
-        )
-        n_rows = len(class_of_row)
+        seed = self._seed() if state is None else state.seed
+        engine = make_engine(rows.X, self.device)
+        settings = self._chain_settings(rows.X.shape[1], classes)
+        n_rows = len(rows.class_of_row)
         atoms_per_row = settings.n_start(n_rows) / n_rows
-        views = self._views(atoms_per_row, n_rows, len(classes), online)
+        views = self._views(atoms_per_row, n_rows, len(classes), online=state is not None)
         rounds = None
+        if state is not None and state.chains:
+            n_chains = len(state.chains)
         if n_chains is None:
             n_views = len(views) * len(settings.length_scales)
             rounds = automatic_rounds(n_rows, n_views)
             n_chains = rounds.first * n_views
-        refuse_unsmooth(settings, views, X.shape[1], n_chains)
+        refuse_unsmooth(settings, views, rows.X.shape[1], n_chains)
         problem = Problem(
-            X, class_of_row, len(classes), settings, labels, n_chains, seed, views, leaves_out,
-            sample_weight, None if online else rounds,
+            rows.X, rows.class_of_row, rows.n_classes, settings, labels, n_chains, seed, views,
+            leaves_out, rows.sample_weight, rounds if state is None else None,
         )  # fmt: skip
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
+
+    def _chain_settings(self, n_features: int, classes: Array) -> ChainSettings:
+        """Return the settings of the chains; of several sizes, those of the default one."""
+        return ChainSettings(
+            n_sweeps=self.n_sweeps,
+            n_initial_atoms=None if self.n_initial_atoms == "auto" else self.n_initial_atoms,
+            n_draws=self.n_draws,
+            initial_atoms=self._given_atoms(n_features),
+            **self._model_settings().for_classes(classes),
+        )
 
     def _given_atoms(self, n_features: int) -> Doubles | None:
         """Return the validated initial atoms (n_atoms, n_features), if there are any."""
@@ -316,10 +327,6 @@ class DictionaryEstimator(
         )
         return make_views(getattr(self, "views", "plain"), self.normalize, automatic)
 
-    def _n_sizes(self, problem: Problem) -> int:
-        """Number of sizes of the dictionary that are tried."""
-        return 1
-
     def _coders(self, n_features: int, few_rows: bool = False) -> list[Coder]:
         """Return the coders that may be chosen, maybe on few rows."""
         lengths = lengths_for(n_features)
@@ -358,7 +365,7 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            n_chains = problem.n_chains * self._n_sizes(problem) + problem.n_further
+            n_chains = len(problem.sizes) * problem.n_chains + problem.n_further
             progress.begin(n_chains, self.n_sweeps)
         yield problem, journal
         progress.end()
@@ -379,12 +386,11 @@ class DictionaryEstimator(
         """Follow a fit; a callback may ask for the estimator as if fit had ended with a member."""
 
         def fitted(member: LearnedMember) -> dict[str, Any]:
-            alone = [replace(member, share=replace(member.share, view_number=0))]
-            choice = choose(alone, problem.class_of_row, candidates, problem.sample_weight)
+            only = replace(member, share=replace(member.share, view_number=0))
+            alone = Ensemble.of(problem, [only], candidates)
             ended = copy(self)
             ended.verbose, ended.size_curve_ = 0, None  # nothing is printed
-            coders = candidates.coders
-            ended._publish(publish_members(alone, coders, choice.coders, choice.weights), choice)
+            ended._publish(publish_members([only], candidates, alone.choice), alone.choice)
             return vars(ended) | {"verbose": self.verbose}
 
         return FitProgress(self, self.verbose, X, y, fitted)
@@ -438,8 +444,13 @@ class DictionaryEstimator(
             state["checkpoint"] = os.fspath(state["checkpoint"])
         return state
 
-    def _earlier_batches(self) -> OnlineState:
-        """Return the memory of earlier batches, or the state before the first."""
+    def _refuse_batches(self) -> None:
+        """Refuse parameters that do not go with `partial_fit`."""
+        if self.n_draws:
+            raise ValueError(
+                f"partial_fit with n_draws={self.n_draws}: a batch continues the chains for a few "
+                "sweeps only, over sums of earlier rows. Use fit to keep draws, or n_draws=0."
+            )
         model = self._model_settings()
         if model.atom_prior is not None or model.has_values_per_class:
             raise ValueError(
@@ -447,6 +458,9 @@ class DictionaryEstimator(
                 "batch could not be the prior of the next. Use fit, or settings for all classes "
                 "and atom_prior=None."
             )
+
+    def _earlier_batches(self) -> OnlineState:
+        """Return the memory of earlier batches, or the state before the first."""
         if hasattr(self, "online_"):
             return self.online_
         if hasattr(self, "chains_"):
@@ -522,8 +536,7 @@ class DictionaryEstimator(
     @single_threaded_blas()
     def _codes(self, X: ArrayLike) -> csr_matrix:
         """Sparse codes of rows over the atoms."""
-        check_is_fitted(self)
-        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
+        rows, backend = self._new_rows(X), self._backend()
         codes = [chain.encode(rows, backend) for chain in self.chains_]
         return codes[0] if len(codes) == 1 else hstack(codes, format="csr")
 
@@ -550,8 +563,7 @@ class DictionaryEstimator(
             In nats: the lower, the more unusual. Training rows are often atoms, and have higher
             values than new rows: take thresholds from other rows.
         """
-        check_is_fitted(self)
-        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
+        rows, backend = self._new_rows(X), self._backend()
         found = [c.log_evidence(rows, backend, unit=self.normalize) for c in self.chains_]
         return np.mean(found, axis=0)
 

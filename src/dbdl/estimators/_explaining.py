@@ -22,10 +22,9 @@ from dbdl.backends import Backend
 from dbdl.estimators.explanation import AtomShare, Explanation, NearRow
 from dbdl.learn.attribution import mean_of_views, nearest_rows, share_out, weights_of_atoms
 from dbdl.learn.members import Member
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.rows.lazy import in_memory
 
-Doubles = NDArray[np.float64]
 #: Indices of the predicted class, and of the class that it is compared with.
 Pair = tuple[int, int]
 #: Nearest training rows of an atom, by chain and atom.
@@ -71,10 +70,10 @@ class ExplainingMixin:
         your own they are differences.
 
         The path is cut into 16 parts, each with the atoms that rows use there. Where these change,
-        the score of a greedy code jumps. What the slopes miss in a part is spread over the
-        features in proportion to their shares in it, so that shares add up exactly. If the baseline
-        is nearly zero in a view, and so has no direction, the view's norm of the row is held fixed
-        along the path.
+        the score of a greedy code jumps. Slopes miss such jumps: in each part, the missed
+        difference is spread over the features in proportion to their shares in that part, so that
+        shares add up exactly. If the baseline is nearly zero in a view, and so has no direction,
+        the view's norm of the row is held fixed along the path.
 
         Parameters
         ----------
@@ -141,16 +140,12 @@ class ExplainingMixin:
     def _decisions(
         self, codes: list[csr_matrix], against: Any
     ) -> list[tuple[Pair, dict[str, Any]]]:
-        """Class indices of the two classes of each row, and what is said about them."""
+        """Indices of the two classes of each row, and the fields of `Explanation` about them."""
         scores = hstack(codes, format="csr") @ self.label_atoms_
+        as_decided = scores.ravel() if scores.shape[1] == 1 else scores
+        probability, decided = self._probabilities(as_decided), self._decided(as_decided)
         if scores.shape[1] == 1:
-            probability, decided = (
-                self._probabilities(scores.ravel()),
-                self._decided(scores.ravel()),
-            )
             scores = np.hstack([-scores / 2, scores / 2])
-        else:
-            probability, decided = self._probabilities(scores), self._decided(scores)
         found, labels = [], self.classes_.tolist()
         for i, pair in enumerate(self._pairs(scores, decided.tolist(), against)):
             first, second = pair

@@ -26,7 +26,6 @@ class PosteriorMixin:
 
     chains_: list[Member]
     selection_probability_: NDArray[np.float64]
-    n_draws: int
 
     @property
     def diagnostics_(self) -> Diagnostics:
@@ -129,11 +128,3 @@ class PosteriorMixin:
                 "model=ModelSettings(keep_atom_draws=True)."
             )
         return draws
-
-    def _refuse_draws(self) -> None:
-        """Refuse to keep draws while learning batch by batch."""
-        if self.n_draws:
-            raise ValueError(
-                f"partial_fit with n_draws={self.n_draws}: a batch continues the chains for a few "
-                "sweeps only, over sums of earlier rows. Use fit to keep draws, or n_draws=0."
-            )

@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from dbdl._arrays import Array, as_numbers
+from dbdl.model.state import Classes
 from dbdl.model.statistics import Weights
 from dbdl.rows.lazy import LazyRows
 from dbdl.rows.readers import is_dask
+from dbdl.views import LabelledRows
 
 ClassWeight = Mapping[Any, float] | str | None
 
@@ -70,6 +72,11 @@ class WeightedRows(NamedTuple):
                 "batch. Expected weights on the same scale."
             )
         return self._replace(sample_weight=None if (weight == 1.0).all() else weight)
+
+    def with_classes(self, class_of_row: Classes, n_classes: int) -> LabelledRows:
+        """Return the rows with their class indices; the mean weight becomes 1."""
+        weight = self.in_units(self.mean_weight).sample_weight
+        return LabelledRows(self.X, class_of_row, n_classes, sample_weight=weight)
 
     @property
     def mean_weight(self) -> float:

@@ -23,28 +23,36 @@ from dbdl.estimators._explaining import ExplainingMixin
 from dbdl.estimators._lazy import by_blocks
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._rows import POSITIVE, ScoreClassifier
-from dbdl.estimators._weights import ClassWeight, weigh
+from dbdl.estimators._weights import ClassWeight, WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.choice import Candidates, Choice, choose
-from dbdl.learn.held_out import HeldOutChoice, to_probabilities
-from dbdl.learn.members import Member, learn_members, publish_members
-from dbdl.learn.online import (
-    OnlineState,
+from dbdl.learn.batches import (
     Published,
     choose_for_batch,
     finish_batch,
     in_order,
     learn_batch,
 )
+from dbdl.learn.choice import Candidates, Choice, publish_members
+from dbdl.learn.ensemble import Ensemble
+from dbdl.learn.held_out import HeldOutChoice, to_probabilities
+from dbdl.learn.members import Member, learn_members
+from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
-from dbdl.learn.sizes import Attempt, SizeCurve, sizes_of, smaller_sizes, smallest_good
+from dbdl.learn.sizes import SizeCurve, each_size, smallest_good, with_sizes
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.statistics import Weights
 from dbdl.model.trust import RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
-from dbdl.views import FittedOwnView, KernelView, Recipe, View, atoms_per_row, make_views
+from dbdl.views import (
+    FittedOwnView,
+    KernelView,
+    LabelledRows,
+    Recipe,
+    View,
+    atoms_per_row,
+    make_views,
+)
 
 Views = tuple[Recipe, ...]
 
@@ -400,24 +408,23 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         -------
         self : DBDLClassifier
         """
-        rows, class_of_row, sample_weight = self._weighted_rows(X, y, sample_weight)
-        candidates = self._candidates(len(class_of_row))
-        problem, crew = self._problem(rows, class_of_row, sample_weight, candidates)
+        rows = self._weighted_rows(X, y, sample_weight)
+        candidates = self._candidates(rows)
+        problem, crew = self._problem(rows, candidates)
         with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
-            attempts = []
-            for sized in self._sizes(problem):
-                learned = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
-                choice = choose(learned, problem.class_of_row, candidates, problem.sample_weight)
-                attempts.append(Attempt(sized, learned, choice))
-            best, self.size_curve_ = smallest_good(attempts)
+            ensembles = []
+            for sized in self._each_size(problem):
+                members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
+                ensembles.append(Ensemble.of(sized, members, candidates))
+            best, self.size_curve_ = smallest_good(ensembles)
             further = best.further_shares()
             journal.expect(further)
-            learned = learn_members(best.problem, further, candidates.coders, crew, journal)
-            learned, choice = best.with_members(learned, candidates)
-            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
-            return self._publish(members, choice, memory=journal.memory())
+            more = learn_members(best.problem, further, candidates.coders, crew, journal)
+            best = best.with_members(more, candidates)
+            published = publish_members(best.members, candidates, best.choice)
+            return self._publish(published, best.choice, memory=journal.memory())
 
     @whole_or_not_at_all
     @with_callbacks
@@ -447,7 +454,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Missing values (NaN) are filled by what is known from the first batch; none are drawn.
+            Missing values (NaN) are filled like those of new rows, and are not drawn.
         y : array-like of shape (n_samples,)
             A batch need not have rows of every class, and any batch may have new classes.
         classes : array-like of shape (n_classes,), default=None
@@ -461,6 +468,24 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         -------
         self : DBDLClassifier
         """
+        self._refuse_batches()
+        state = self._earlier_batches()
+        published = self._published(state)
+        rows, all_classes = self._weighted_batch(X, y, sample_weight, classes, published)
+        state, batch = self._take_batch(state, rows)
+        candidates = self._candidates(batch.rows, state)
+        problem, crew = self._problem(batch.rows, candidates, state)
+        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
+            learned = learn_batch(
+                state, batch, problem, candidates.coders, self.forgetting, crew, journal
+            )
+            choice = choose_for_batch(published, state, batch, learned, candidates, crew)
+            state, members = finish_batch(state, learned, candidates, choice)
+            self.classes_ = all_classes
+            return self._publish(in_order(members, state, all_classes), choice, online=state)
+
+    def _refuse_batches(self) -> None:
+        """Refuse parameters that do not go with `partial_fit`."""
         if self.n_initial_atoms == "auto":
             raise ValueError(
                 "partial_fit with n_initial_atoms='auto', which needs all rows at once. Use a "
@@ -483,33 +508,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
                 "partial_fit with a view that asks for few atoms, which need all rows at once. Use "
                 "other views, or fit."
             )
-        self._refuse_draws()
-        state, published = self._earlier_batches(), None
-        if state.chains:
-            coders = tuple(chain.coder for chain in self.chains_)
-            weights = np.array([chain.weight for chain in self.chains_])
-            choice = Choice(coders, weights, self.temperature_, self.held_out_)
-            published = Published(self.chains_, self.classes_, choice)
-        rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
-        check_classification_targets(labels)
-        weighted = weigh(rows, labels, sample_weight)
-        known = np.empty(0, labels.dtype) if published is None else self.classes_
-        all_classes = known_classes(known, weighted.labels, classes)
-        weighted = weighted.by_class(self.class_weight, all_classes)
-        self._check_not_all_zero(weighted.X)
-        state, batch = self._take_batch(state, weighted)
-        candidates = self._candidates(batch.data.n_samples, first=published is None)
-        problem, crew = self._problem(
-            batch.data.X, batch.data.class_of_row, batch.data.sample_weight, candidates, state
-        )
-        with self._journal_of_batch(problem, candidates, state, X, y) as journal:
-            learned = learn_batch(
-                state, batch, problem, candidates.coders, self.forgetting, crew, journal
-            )
-            choice = choose_for_batch(published, state, batch, learned, candidates, crew)
-            state, members = finish_batch(state, learned, candidates.coders, choice)
-            self.classes_ = all_classes
-            return self._publish(in_order(members, state, all_classes), choice, online=state)
+        super()._refuse_batches()
+
+    def _published(self, state: OnlineState) -> Published | None:
+        """Return the classifier before a batch; None before the first."""
+        if not state.chains:
+            return None
+        coders = tuple(chain.coder for chain in self.chains_)
+        weights = np.array([chain.weight for chain in self.chains_])
+        choice = Choice(coders, weights, self.temperature_, self.held_out_)
+        return Published(self.chains_, self.classes_, choice)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
         """Set the fitted attributes."""
@@ -540,40 +548,51 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
 
     def _weighted_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Any, NDArray[np.int64], Weights]:
-        """Rows of positive weight, their class indices and weights; sets ``classes_``."""
+    ) -> LabelledRows:
+        """Rows of positive weight, with their classes and weights; sets ``classes_``."""
         rows, labels = self._labelled_rows(X, y)
         check_classification_targets(labels)
         known = weigh(rows, labels, sample_weight)
         known = known.by_class(self.class_weight, np.unique(known.labels))
         some = " with a positive weight" * (len(known.labels) < len(labels))
         class_of_row = self._class_of_row(known.X, known.labels, some)
-        return known.X, class_of_row, known.in_units(known.mean_weight).sample_weight
+        return known.with_classes(class_of_row, len(self.classes_))
+
+    def _weighted_batch(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        classes: ArrayLike | None,
+        published: Published | None,
+    ) -> tuple[WeightedRows, NDArray[Any]]:
+        """Rows of positive weight of a batch, and all classes that are known with it."""
+        rows, labels = self._labelled_rows(in_memory(X), y, reset=published is None)
+        check_classification_targets(labels)
+        known = weigh(rows, labels, sample_weight)
+        before = labels[:0] if published is None else published.classes
+        all_classes = known_classes(before, known.labels, classes)
+        known = known.by_class(self.class_weight, all_classes)
+        self._check_not_all_zero(known.X)
+        return known, all_classes
 
     def _problem(
-        self,
-        X: Any,
-        class_of_row: NDArray[np.int64],
-        sample_weight: Weights,
-        candidates: Candidates,
-        state: OnlineState | None = None,
+        self, rows: LabelledRows, candidates: Candidates, state: OnlineState | None = None
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows, all or a batch, and the crew that solves it."""
         kind: Any = self.classifier
-        labels = LabelSettings(kind, self.penalty, self._label_weights())
-        classes, n_chains = self.classes_ if state is None else state.labels, self.n_chains
-        if state is not None and state.chains:
-            n_chains = len(state.chains)
-        seed = None if state is None else state.seed
         problem, crew = self._pose(
-            X, class_of_row, classes, labels, seed,
-            n_chains=n_chains,
+            rows,
+            self.classes_ if state is None else state.labels,
+            LabelSettings(kind, self.penalty, self._label_weights()),
+            state,
+            n_chains=self.n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
-            sample_weight=sample_weight,
-            online=state is not None,
-        )  # fmt: skip
+        )
         if self._has_automatic_views:
             problem = problem.with_views(self._usable_views(problem, problem.views, state))
+        if self.n_initial_atoms == "auto":
+            problem = with_sizes(problem)
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
@@ -598,18 +617,17 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         known = (chain.view for chain in state.chains)
         return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
 
-    def _candidates(self, n_rows: int, first: bool = True) -> Candidates:
+    def _candidates(self, rows: LabelledRows, state: OnlineState | None = None) -> Candidates:
         """Return the candidates among which held-out rows choose."""
-        coders = self._coders(self.n_features_in_, few_rows=n_rows <= FEW_ROWS)
+        few_rows = len(rows.class_of_row) <= FEW_ROWS
+        coders = self._coders(self.n_features_in_, few_rows=few_rows)
         recoded = self.classifier == "recoded"
-        if not first and recoded:  # label atoms belong to one coder
+        if recoded and state is not None and state.chains:  # label atoms belong to one coder
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
 
-    def _sizes(self, problem: Problem) -> list[Problem]:
-        """Return the problem with every number of initial atoms that is tried."""
-        if self.n_initial_atoms != "auto":
-            return [problem]
+    def _each_size(self, problem: Problem) -> list[Problem]:
+        """Return the problem with each number of initial atoms that is tried."""
         # several sizes share their views, which are looked at once
         usable = cache(partial(self._usable_views, problem))
 
@@ -617,10 +635,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             views = self._views(atoms_per_row, len(problem.class_of_row), problem.n_classes)
             return usable(views) if self._has_automatic_views else views
 
-        return sizes_of(problem, views_for)
-
-    def _n_sizes(self, problem: Problem) -> int:
-        return 1 + len(smaller_sizes(problem)) if self.n_initial_atoms == "auto" else 1
+        return each_size(problem, views_for)
 
     def _label_weights(self) -> tuple[float, ...]:
         """Return the weights of joint labels, which members take in turn."""
@@ -663,7 +678,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         """
         check_is_fitted(self)
         draws = self._kept_draws(with_atoms=True)
-        rows, backend = self._filled(self._rows(X, reset=False)), self._backend()
+        rows, backend = self._new_rows(X), self._backend()
         probabilities = np.zeros((len(rows), len(self.classes_)))
         n_draws = max(draw.n_draws for draw in draws)
         for number in range(n_draws):  # draws of different chains are independent

@@ -18,14 +18,15 @@ from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
 from dbdl.estimators._progress import with_callbacks
 from dbdl.estimators._weights import WeightedRows, weigh
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.choice import Candidates, Choice, without_rows
-from dbdl.learn.members import Member, learn_members, publish_members
-from dbdl.learn.online import finish_batch, learn_batch
+from dbdl.learn.batches import finish_batch, learn_batch
+from dbdl.learn.choice import Candidates, Choice, publish_members, without_rows
+from dbdl.learn.members import Member, learn_members
+from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.model.settings import ModelSettings
-from dbdl.model.statistics import Weights
-from dbdl.model.trust import Classes, Scope
+from dbdl.model.trust import Scope
 from dbdl.rows.lazy import in_memory
+from dbdl.views import LabelledRows
 
 
 class BetaProcessDictionary(DictionaryEstimator):
@@ -154,14 +155,14 @@ class BetaProcessDictionary(DictionaryEstimator):
         self : BetaProcessDictionary
         """
         known = self._weighted_rows(X, sample_weight, reset=True)
-        problem, crew = self._problem(*known.in_units(known.mean_weight))
+        problem, crew = self._problem(known.with_classes(known.labels, 1))
         candidates = self._candidates()
         with self._journal(problem, candidates, X, y) as (problem, journal):
             if journal.is_ahead:
                 return self
             learned = learn_members(problem, problem.shares(), candidates.coders, crew, journal)
             choice = without_rows(candidates, 1)
-            members = publish_members(learned, candidates.coders, choice.coders, choice.weights)
+            members = publish_members(learned, candidates, choice)
             return self._publish(members, choice, memory=journal.memory())
 
     @whole_or_not_at_all
@@ -182,26 +183,24 @@ class BetaProcessDictionary(DictionaryEstimator):
         ----------
         X, y, sample_weight
             As for `fit`, with weights as in `DBDLClassifier.partial_fit`. Missing values are filled
-            by what is known from the first batch; none are drawn.
+            like those of new rows, and are not drawn.
 
         Returns
         -------
         self : BetaProcessDictionary
         """
-        self._refuse_draws()
+        self._refuse_batches()
         state = self._earlier_batches()
         known = self._weighted_rows(in_memory(X), sample_weight, reset=not state.chains)
         state, batch = self._take_batch(state, known)
-        problem, crew = self._problem(
-            batch.data.X, batch.data.class_of_row, batch.data.sample_weight, state.seed
-        )
+        problem, crew = self._problem(batch.rows, state)
         candidates = self._candidates()
         with self._journal_of_batch(problem, candidates, state, X, y) as journal:
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
             choice = without_rows(candidates, 1)
-            state, members = finish_batch(state, learned, candidates.coders, choice)
+            state, members = finish_batch(state, learned, candidates, choice)
             return self._publish(members, choice, online=state)
 
     def _weighted_rows(self, X: Any, sample_weight: Any, *, reset: bool) -> WeightedRows:
@@ -212,11 +211,10 @@ class BetaProcessDictionary(DictionaryEstimator):
         return known
 
     def _problem(
-        self, X: Any, one_class: Classes, sample_weight: Weights, seed: int | None = None
+        self, rows: LabelledRows, state: OnlineState | None = None
     ) -> tuple[Problem, Crew]:
         """Return the problem of learning from rows without labels, and the crew that solves it."""
-        labels, classes = LabelSettings("none"), np.zeros(1, np.int64)
-        return self._pose(X, one_class, classes, labels, seed, sample_weight=sample_weight)
+        return self._pose(rows, np.zeros(1, np.int64), LabelSettings("none"), state)
 
     def _candidates(self) -> Candidates:
         """Return one coder of the family; the chain decides its number of non-zeros."""

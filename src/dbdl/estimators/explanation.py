@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.model.record import Record
-
-Doubles = NDArray[np.float64]
+from dbdl.model.state import Doubles
 
 #: Features that the sentence names for and against the predicted class.
 N_FOR, N_AGAINST = 3, 1
 #: Training rows that the sentence names.
 N_ROWS = 3
-#: Probabilities above this, and below what is left of 100, are not given in figures.
+#: Percentages above this, or below 100 minus this, are given as a limit.
 MOST_PERCENT = 99.9
 #: Differences of scores below this are rounding.
 LEVEL = 1e-12
@@ -54,7 +53,7 @@ class FeatureShare(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Features that are summed up: how many, and what they hold for either class."""
+    """Features that are summed up: their number, and their shares for either class."""
 
     n_features: int
     for_predicted: float
@@ -196,7 +195,7 @@ class Explanation(Record):
         """Return the features to show, those with the largest shares, and the sum of the others.
 
         There are ``n`` features, or up to twice as many until the others together have a smaller
-        share than the first. If that is not enough, say what the others hold (`Others`).
+        share than the first. `Others` is None if no feature is left.
         """
         n_shown, most = min(n, len(self.features)), min(2 * n, len(self.features))
         others = float(sum(part.share for part in self.features[n_shown:]))

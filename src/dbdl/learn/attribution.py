@@ -4,9 +4,9 @@ A member's score is linear in its code. Given the atoms that a row uses, the cod
 row as the member's view shows it, and the coder knows its slopes. Along the path from a baseline to
 a row these slopes are integrated, part by part, each with the atoms that are used there.
 
-Where the atoms change on the way, the score of a greedy code jumps. What the slopes miss in a part
-of the path, jumps and rounding, is spread over the features in proportion to their shares in that
-part, so that shares add up exactly.
+Where the atoms change on the way, the score of a greedy code jumps. Slopes miss such jumps, and
+rounding. In each part of the path, the missed difference is spread over the features in proportion
+to their shares in that part, so that shares add up exactly.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from dbdl._products import row_products
 from dbdl.backends import Backend
 from dbdl.coding.coder import CodedRow
 from dbdl.learn.members import Member
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.views.attribution import Path, training_mean
 from dbdl.views.view import FittedView
-
-Doubles = NDArray[np.float64]
 
 #: Parts of the path. Removing the features with the largest shares lowered scores on digits, wine
 #: and breast cancer as much with 8 parts as with 32.

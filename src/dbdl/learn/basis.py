@@ -13,19 +13,16 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag, eigh
 
 from dbdl._arrays import clipped_to, unit_rows
 from dbdl._products import block_product, row_products
 from dbdl._threads import map_blocks
 from dbdl.learn.chain import ChainSettings
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.views import Fitted, FittedView, LabelledRows, Recipe, View
 from dbdl.views.sums import largest_exponent, mean_length
 from dbdl.views.view import MAPPED_ROWS, MOST_WHITENED
-
-Doubles = NDArray[np.float64]
 
 #: Least variance of a direction as a fraction of the largest: smaller ones are rounding errors.
 LEAST_VARIANCE = 1e-13

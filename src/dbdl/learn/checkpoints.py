@@ -52,7 +52,7 @@ NOT_DECIDING = frozenset(
     }
 )  # fmt: skip
 FIT_FILE = "fit.npz"
-#: Values of an array that are written to a file of a fit; of larger arrays a digest is.
+#: Arrays of more values than this are written to the file of a fit as a digest.
 LARGEST_SHOWN = 100
 #: Seconds after which an unfinished file is assumed to belong to a killed process.
 STALE_SECONDS = 600

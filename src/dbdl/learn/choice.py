@@ -20,7 +20,6 @@ from scipy.special import log_softmax
 
 from dbdl.coding import Coder
 from dbdl.learn.held_out import (
-    Classes,
     HeldOutChoice,
     Scores,
     accuracy_of,
@@ -31,7 +30,8 @@ from dbdl.learn.held_out import (
     log_loss,
     total_weight,
 )
-from dbdl.learn.members import LearnedMember
+from dbdl.learn.members import LearnedMember, Member
+from dbdl.model.state import Classes, Doubles
 from dbdl.model.statistics import Weights, some_weights
 
 #: The losses of all members together count as much as this many rows of a member's own when its
@@ -41,10 +41,8 @@ POOLED_ROWS = 100.0
 #: With a dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
 #: only: their weights are pulled towards 0, so that they have to earn them.
 WEIGHT_PENALTY = 0.03
-#: Views whose weight is a smaller share of that of the best view are not worth their time.
-LEAST_WEIGHT = 0.25
-#: Weight of the results of earlier batches when a batch scores the coders.
-SAID_BEFORE = 0.5
+#: Weight of a row of earlier batches when the results of a batch are pooled with theirs.
+WEIGHT_OF_EARLIER = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
 ENSEMBLE_RESULTS = ("accuracy", "log_loss", "balanced_accuracy", "macro_f1")
 #: Most that the sharpness grows from a few members to the whole ensemble.
@@ -100,7 +98,7 @@ class Choice:
     """
 
     coders: tuple[Coder, ...]
-    weights: NDArray[np.float64]
+    weights: Doubles
     temperature: float
     held_out: HeldOutChoice | None
     accuracy: float = 0.0
@@ -121,31 +119,16 @@ def choose(
     return choose_by_scores(left_out, class_of_row, candidates, sample_weight=sample_weight)
 
 
-def strong_views(members: Sequence[LearnedMember], choice: Choice) -> set[int]:
-    """Return the numbers of the views that have earned a weight; of all if no row was left out."""
-    views = np.array([member.share.view_number for member in members])
-    shares = np.bincount(views, choice.weights)
-    if choice.held_out is None:
-        return set(views.tolist())
-    return set(np.flatnonzero(shares >= LEAST_WEIGHT * shares.max()).tolist())
-
-
-def of_views(
-    views: set[int], members: Sequence[LearnedMember], choice: Choice
-) -> tuple[list[LearnedMember], Choice]:
-    """Return the members of some views, and the choice for them, without the other views."""
-    all_views = np.unique([member.share.view_number for member in members])
-    kept = [j for j, member in enumerate(members) if member.share.view_number in views]
-    held_out = choice.held_out
-    if held_out is not None:
-        some = np.isin(all_views, list(views))
-        losses, sharpness = held_out.view_log_loss[some], held_out.view_sharpness[some]
-        held_out = replace(held_out, view_log_loss=losses, view_sharpness=sharpness)
-    weights = choice.weights[kept]
-    coders = tuple(choice.coders[j] for j in kept)
-    return [members[j] for j in kept], replace(
-        choice, coders=coders, weights=weights / weights.sum(), held_out=held_out
-    )
+def publish_members(
+    members: Sequence[LearnedMember], candidates: Candidates, choice: Choice
+) -> list[Member]:
+    """Publish members with the coders and weights that were chosen for them."""
+    published = []
+    for member, coder, weight in zip(members, choice.coders, choice.weights, strict=True):
+        parts = member.atoms.__getstate__()
+        parts["label_atoms"] = member.label_atoms[list(candidates.coders).index(coder)]
+        published.append(Member(**parts, view=member.view, coder=coder, weight=float(weight)))
+    return published
 
 
 def left_out_by(members: Sequence[LearnedMember]) -> list[LeftOut]:
@@ -182,19 +165,8 @@ def choose_by_scores(
     candidates.
     """
     views, view_of_member = np.unique([member.view for member in members], return_inverse=True)
-    n_views = len(views)
-    of_view = [[m for m in members if m.view == view] for view in views]
-    rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
-    held_out = choose_coder(
-        candidates.coders,
-        [
-            [np.concatenate(s) for s in zip(*(m.scores for m in own), strict=True)]
-            for own in of_view
-        ],
-        [class_of_row[rows] for rows in rows_of_view],
-        [some_weights(sample_weight, rows) for rows in rows_of_view],
-    )
-    share = 1.0
+    of_view = [[member for member in members if member.view == view] for view in views]
+    held_out, share = score_coders(of_view, class_of_row, candidates.coders, sample_weight), 1.0
     if before is not None and before.held_out is not None:
         held_out, share = pool(before.held_out, held_out)
     index, sharpness = coders_of_views(held_out, candidates.shared)
@@ -203,7 +175,7 @@ def choose_by_scores(
         b * member.scores[k] for member, k, b in zip(members, index, sharpness, strict=True)
     ]
     groups = group_by_rows(members, calibrated, class_of_row, sample_weight)
-    usual = np.ones(n_views)
+    usual = np.ones(len(views))
     usual[view_of_member[[member.has_few_atoms for member in members]]] = 0.0
     weights = fit_weights(groups, view_of_member, usual)
     total = float(weights @ sharpness)
@@ -225,17 +197,34 @@ def choose_by_scores(
     )
 
 
+def score_coders(
+    of_view: Sequence[Sequence[LeftOut]],
+    class_of_row: Classes,
+    coders: Sequence[Coder],
+    sample_weight: Weights,
+) -> HeldOutChoice:
+    """Score every coder on the rows that the members of each view left out."""
+    rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
+    by_coder = [zip(*(m.scores for m in own), strict=True) for own in of_view]
+    return choose_coder(
+        coders,
+        [[np.concatenate(scores) for scores in every] for every in by_coder],
+        [class_of_row[rows] for rows in rows_of_view],
+        [some_weights(sample_weight, rows) for rows in rows_of_view],
+    )
+
+
 def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, float]:
     """Pool earlier results, which count half, with the present ones; return their share too."""
     if before.coders != now.coders or before.view_log_loss.shape != now.view_log_loss.shape:
         return now, 1.0
-    weight = SAID_BEFORE * before.n_rows
+    weight = WEIGHT_OF_EARLIER * before.n_rows
     share = now.n_rows / (now.n_rows + weight)
 
-    def mean(name: str) -> NDArray[np.float64]:
+    def mean(name: str) -> Doubles:
         return (1 - share) * getattr(before, name) + share * getattr(now, name)
 
-    def log_mean(name: str) -> NDArray[np.float64]:
+    def log_mean(name: str) -> Doubles:
         logs = (1 - share) * np.log(getattr(before, name)) + share * np.log(getattr(now, name))
         return np.exp(logs)
 
@@ -255,9 +244,7 @@ def pool(before: HeldOutChoice, now: HeldOutChoice) -> tuple[HeldOutChoice, floa
     return pooled, share
 
 
-def coders_of_views(
-    held_out: HeldOutChoice, shared: bool
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def coders_of_views(held_out: HeldOutChoice, shared: bool) -> tuple[NDArray[np.int64], Doubles]:
     """Choose each view's coder, and the inverse temperature of a member's scores alone.
 
     Both follow the rows of the view's own members if there are many, and those of all members if
@@ -282,7 +269,7 @@ class Group(NamedTuple):
     class_of_row: Classes
     sample_weight: Weights = None
 
-    def total(self, weights: NDArray[np.float64]) -> Scores:
+    def total(self, weights: Doubles) -> Scores:
         """Weighted mean of the members' scores (n_rows, n_classes)."""
         return np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
 
@@ -308,8 +295,8 @@ def group_by_rows(
 def fit_weights(
     groups: Sequence[Group],
     view_of_member: NDArray[np.int64],
-    usual: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    usual: Doubles | None = None,
+) -> Doubles:
     """Weights of the members, none negative, with the least penalised log-loss.
 
     Members of one view have the same weight. The weights of the views are pulled towards a multiple
@@ -322,7 +309,7 @@ def fit_weights(
     start = np.ones(int(view_of_member.max()) + 1)
     usual = start if usual is None or not usual.any() else usual
 
-    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(weights: Doubles) -> tuple[float, Doubles]:
         off = weights - (weights @ usual) / (usual @ usual) * usual
         value, slope = WEIGHT_PENALTY * float(off @ off), 2 * WEIGHT_PENALTY * off
         of_member = weights[view_of_member]
@@ -341,7 +328,7 @@ def fit_weights(
         return value, slope
 
     limits = [(0.0, None)] * len(start)
-    found: NDArray[np.float64] = minimize(loss, usual, jac=True, bounds=limits, method="L-BFGS-B").x
+    found: Doubles = minimize(loss, usual, jac=True, bounds=limits, method="L-BFGS-B").x
     return (found if found.sum() > 0 else start)[view_of_member]
 
 
@@ -367,23 +354,21 @@ class EnsembleResults(NamedTuple):
     macro_f1: float
 
 
-def ensemble_results(groups: Sequence[Group], weights: NDArray[np.float64]) -> EnsembleResults:
+def ensemble_results(groups: Sequence[Group], weights: Doubles) -> EnsembleResults:
     """Fit the sharpness of weighted scores, and return the accuracy and log-loss with it."""
     scores = np.concatenate([group.total(weights) for group in groups])
     classes = np.concatenate([group.class_of_row for group in groups])
     weight = join_weights([group.sample_weight for group in groups])
     sharpness = fit_sharpness(scores, classes, weight)
     loss = log_loss(scores, classes, sharpness, weight)
-    accuracy, means = (
-        accuracy_of(scores, classes, weight),
-        by_class(classes, scores.argmax(1), weight),
-    )
+    accuracy = accuracy_of(scores, classes, weight)
+    means = by_class(classes, scores.argmax(axis=1), weight)
     return EnsembleResults(sharpness, accuracy, loss, len(classes), **means)
 
 
 def growth(
     results: EnsembleResults,
-    weights: NDArray[np.float64],
+    weights: Doubles,
     groups: Sequence[Group],
     n_members: int,
 ) -> float:

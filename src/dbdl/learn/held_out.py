@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from scipy.special import softmax
 from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
+from dbdl.model.state import Classes
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import Count, Length, NotNegative, Number, Positive, reals
 
@@ -27,7 +28,6 @@ SCORES_OVERFLOW = (
 )
 
 Scores = NDArray[np.float64]
-Classes = NDArray[np.int64]
 
 
 class Fold(NamedTuple):
@@ -35,6 +35,11 @@ class Fold(NamedTuple):
 
     learn: NDArray[np.int64]
     held_out: NDArray[np.int64]
+
+    @classmethod
+    def of_all(cls, n_rows: int) -> Self:
+        """Return a fold that holds out no row."""
+        return cls(np.arange(n_rows), np.empty(0, dtype=np.int64))
 
 
 def stratified_folds(key: Key, class_of_row: Classes, n_folds: int, wanted: int) -> list[Fold]:
@@ -89,7 +94,7 @@ def total_weight(n_rows: int, sample_weight: Weights) -> float:
     return float(n_rows) if sample_weight is None else float(sample_weight.sum())
 
 
-def accuracy_of(scores: Scores, class_of_row: Classes, sample_weight: Weights = None) -> float:
+def accuracy_of(scores: Scores, class_of_row: Classes, sample_weight: Weights) -> float:
     """Share of rows whose largest score is that of their class."""
     return float(np.average(scores.argmax(axis=1) == class_of_row, weights=sample_weight))
 

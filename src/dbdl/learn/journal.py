@@ -142,7 +142,7 @@ class FitMemory(Record):
 
 
 class KeptJournal(Journal):
-    """A journal that saves what is needed to resume a fit, and resumes an earlier one.
+    """A journal that saves the states of a fit, and resumes an earlier one.
 
     It is made by `open_journal`. ``identity`` has the seed of the earlier fit if there is one,
     ``snapshots`` are the last ones of its chains by number, and ``in_memory`` says whether to save

@@ -14,12 +14,10 @@ from dbdl.draws import Key
 from dbdl.learn.chain import ChainSettings, LearnedChain
 from dbdl.model.atom_priors import IsotropicPrior
 from dbdl.model.ridge import ridge
-from dbdl.model.state import Floats, Parameters, State
+from dbdl.model.state import Classes, Floats, Parameters, State
 from dbdl.model.statistics import Weights
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import run
-
-Classes = NDArray[np.int64]
 
 #: Least norm of the features of an atom, as a fraction of its norm over features and labels.
 LEAST_FEATURES = 1e-100

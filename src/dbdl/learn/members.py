@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dbdl.backends import Backend
@@ -23,12 +22,13 @@ from dbdl.learn.journal import Journal
 from dbdl.learn.labels import append_labels, gibbs_label_atoms, ridge_label_atoms, split_labels
 from dbdl.learn.problem import Problem, Share
 from dbdl.missing.filler import fit_filler
+from dbdl.missing.gaps import Complete
 from dbdl.model.record import Record
-from dbdl.model.state import Floats
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.kept_draws import KeptDraws
 from dbdl.sampler.posterior import Dictionary
-from dbdl.sampler.run import SILENT, ChainJournal, Trace
+from dbdl.sampler.run import ChainJournal, Trace
 from dbdl.views import Fitted, FittedView, LabelledRows
 
 #: Least constant coordinate of an atom that stands for a row, as a fraction of the median.
@@ -55,8 +55,8 @@ class LabelledAtoms(Record):
     """
 
     atoms: Atoms
-    selection_probability: Annotated[NDArray[np.float64], reals("n_classes", "n_atoms", least=0)]
-    label_atoms: Annotated[NDArray[np.float64], reals("n_atoms", "n_labels")]
+    selection_probability: Annotated[Doubles, reals("n_classes", "n_atoms", least=0)]
+    label_atoms: Annotated[Doubles, reals("n_atoms", "n_labels")]
     trace: Trace
     n_initial_atoms: Count
     code_prior: CodePrior
@@ -106,7 +106,7 @@ class Member(LabelledAtoms):
         """Codes (n_samples, n_atoms) of rows as they are."""
         return self.coder.encode(self.view.apply(X, backend.n_threads), self.prepared, backend)
 
-    def log_evidence(self, X: Floats, backend: Backend, *, unit: bool) -> NDArray[np.float64]:
+    def log_evidence(self, X: Floats, backend: Backend, *, unit: bool) -> Doubles:
         """Log density (n_samples,) of rows as they are; see `dbdl.coding.evidence`."""
         rows, n_threads = self.view.apply(X, backend.n_threads), backend.n_threads
         codes = self.coder.encode(rows, self.prepared, backend)
@@ -153,23 +153,8 @@ class LearnedMember:
     share: Share
     atoms: LabelledAtoms
     view: Fitted
-    label_atoms: list[NDArray[np.float64]]  # for each coder
+    label_atoms: list[Doubles]  # for each coder
     scores: list[Scores]  # (n_left_out, n_classes) for each coder
-
-
-def publish_members(
-    members: Sequence[LearnedMember],
-    candidates: Sequence[Coder],
-    coders: Sequence[Coder],
-    weights: NDArray[np.float64],
-) -> list[Member]:
-    """Publish members with the coders and weights that were chosen for them."""
-    published = []
-    for member, coder, weight in zip(members, coders, weights, strict=True):
-        parts = member.atoms.__getstate__()
-        parts["label_atoms"] = member.label_atoms[list(candidates).index(coder)]
-        published.append(Member(**parts, view=member.view, coder=coder, weight=float(weight)))
-    return published
 
 
 def learn_members(
@@ -191,48 +176,97 @@ def learn_member(
     problem: Problem, coders: Sequence[Coder], journal: Journal, share: Share, backend: Backend
 ) -> LearnedMember:
     """Learn one chain and its label atoms, unless the journal already has them."""
-    rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
-    gaps = problem.gaps_of(rows)
-    rows = gaps.filled(rows)
-    view = share.view.fit(rows)
-    settings = problem.settings_of(share)
-    basis = basis_of(view, settings, share.length_scale)
-    X = seen_through(basis, rows)
-    turn = basis.turn if isinstance(basis, SmoothBasis) else None
-    seen = gaps.seen_through(view, X, turn)
-    own_problem = problem.of_member(rows, X, share.label_weight, seen)
-    own_problem = replace(own_problem, settings=settings_in(basis, settings, rows))
-
-    def labelled_atoms(learned: LearnedChain) -> LabelledAtoms:
-        labelled = label_chain(problem.key(share.number), own_problem, learned, backend)
-        atoms = publish_atoms(learned, labelled.dictionary, labelled.label_atoms())
-        return in_view(basis, atoms)
-
-    def member_with(atoms: LabelledAtoms) -> LearnedMember:
-        label_atoms = [atoms.label_atoms] * len(coders)
-        if problem.labels.kind == "recoded":
-            in_memory = own_problem if basis is view else replace(own_problem, X=view.apply(rows.X))
-            label_atoms = recoded_label_atoms(in_memory, atoms.prepared, coders, backend)
-        scores: list[Scores] = []
-        if len(share.fold.held_out):
-            left_out: Any = gaps.fill(problem.X[share.fold.held_out])
-            scores = score_rows(left_out, view, atoms.prepared, coders, label_atoms, backend)
-        return LearnedMember(share, atoms, view, label_atoms, scores)
-
-    own = journal.chain(share.number, own_problem)
-    own.member_of = lambda learned: member_with(labelled_atoms(learned))
+    work = MemberWork.of(problem, coders, share, backend)
+    own = journal.chain(share.number, work.own_problem)
+    own.member_of = lambda learned: work.score(work.label(learned))
     atoms = own.member
     if atoms is None:
-        learned = learn_with_labels(problem.key(share.number), own_problem, backend, own)
-        atoms = labelled_atoms(learned)
+        learned = learn_with_labels(work.key, work.own_problem, backend, own)
+        atoms = work.label(learned)
         own.finish(learned.chain, backend, atoms)
-    return member_with(atoms)
+    return work.score(atoms)
 
 
-def seen_through(basis: Basis, rows: LabelledRows) -> Any:
-    """Rows in a basis, still to be read if they are read in parts."""
-    X: Any = rows.X
-    return X.through(basis) if hasattr(X, "through") else basis.apply(X, rows.n_threads)
+@dataclass(frozen=True)
+class MemberWork:
+    """The work of one member: before its chain its rows are mapped, and after it they are scored.
+
+    Attributes
+    ----------
+    problem, own_problem : Problem
+        The problem of the ensemble, and that of the chain, whose rows are in its basis.
+    coders : sequence of Coder
+    share : Share
+    backend : Backend
+    rows : LabelledRows
+        Rows to learn from as they are, without gaps.
+    gaps : Complete
+        Fills gaps of other rows.
+    view : FittedView, FittedKernelView or FittedOwnView
+    basis : Basis
+        The view, turned if atoms are smooth.
+    """
+
+    problem: Problem
+    own_problem: Problem
+    coders: Sequence[Coder]
+    share: Share
+    backend: Backend
+    rows: LabelledRows
+    gaps: Complete
+    view: Fitted
+    basis: Basis
+
+    @classmethod
+    def of(
+        cls, problem: Problem, coders: Sequence[Coder], share: Share, backend: Backend
+    ) -> MemberWork:
+        """Fill the rows of a share, fit its view, and map the rows."""
+        rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
+        gaps = problem.gaps_of(rows)
+        rows = gaps.filled(rows)
+        view = share.view.fit(rows)
+        settings = problem.settings_of(share)
+        basis = basis_of(view, settings, share.length_scale)
+        X = rows.through(basis)
+        turn = basis.turn if isinstance(basis, SmoothBasis) else None
+        own_problem = problem.of_member(
+            rows._replace(X=X),
+            settings_in(basis, settings, rows),
+            share.label_weight,
+            gaps.seen_through(view, X, turn),
+        )
+        return cls(problem, own_problem, coders, share, backend, rows, gaps, view, basis)
+
+    @property
+    def key(self) -> Key:
+        """Key of the draws of the chain."""
+        return self.problem.key(self.share.number)
+
+    def label(self, learned: LearnedChain) -> LabelledAtoms:
+        """Publish the atoms of the chain in the space of its view, with label atoms."""
+        labelled = label_chain(self.key, self.own_problem, learned, self.backend)
+        return in_view(self.basis, publish_atoms(learned, *labelled))
+
+    def score(self, atoms: LabelledAtoms) -> LearnedMember:
+        """Return the member with its label atoms and its scores of the rows left out."""
+        label_atoms, fold = self._label_atoms(atoms), self.share.fold
+        scores: list[Scores] = []
+        if len(fold.held_out):
+            left_out = self.gaps.fill(self.problem.X[fold.held_out])
+            scores = score_rows(
+                left_out, self.view, atoms.prepared, self.coders, label_atoms, self.backend
+            )
+        return LearnedMember(self.share, atoms, self.view, label_atoms, scores)
+
+    def _label_atoms(self, atoms: LabelledAtoms) -> list[Doubles]:
+        """Label atoms for each coder."""
+        if self.problem.labels.kind != "recoded":
+            return [atoms.label_atoms] * len(self.coders)
+        problem = self.own_problem
+        if self.basis is not self.view:
+            problem = replace(problem, X=self.view.apply(self.rows.X))
+        return recoded_label_atoms(problem, atoms.prepared, self.coders, self.backend)
 
 
 def in_view(basis: Basis, atoms: LabelledAtoms) -> LabelledAtoms:
@@ -250,7 +284,7 @@ def score_rows(
     view: Fitted,
     atoms: PreparedAtoms,
     coders: Sequence[Coder],
-    label_atoms: Sequence[NDArray[np.float64]],
+    label_atoms: Sequence[Doubles],
     backend: Backend,
 ) -> list[Scores]:
     """Scores (n_samples, n_classes) of rows by each coder, with its label atoms."""
@@ -260,7 +294,7 @@ def score_rows(
 
 def recoded_label_atoms(
     problem: Problem, atoms: PreparedAtoms, coders: Sequence[Coder], backend: Backend
-) -> list[NDArray[np.float64]]:
+) -> list[Doubles]:
     """Label atoms for each coder, by ridge regression on training rows that it recodes."""
     return [
         ridge_label_atoms(
@@ -272,13 +306,13 @@ def recoded_label_atoms(
 
 
 def publish_atoms(
-    learned: LearnedChain, dictionary: Dictionary, label_atoms: NDArray[np.float64]
+    learned: LearnedChain, dictionary: Dictionary, label_atoms: Doubles
 ) -> LabelledAtoms:
     """Publish a chain without its zero atoms, which code nothing.
 
     These are atoms that no row used at the end, kept because a chain needs at least two.
     """
-    some = np.any(dictionary.atoms, axis=1)
+    some = dictionary.is_used
     prior, draws = code_prior(learned, dictionary), learned.chain.draws
     if draws is not None:
         draws = draws.published(dictionary.scale, dictionary.atoms.shape[1]).keep(some)
@@ -309,35 +343,8 @@ def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
     )
 
 
-@dataclass(frozen=True)
-class LabelledChain:
-    """A chain with everything needed to compute its label atoms."""
-
-    key: Key
-    problem: Problem
-    chain: LearnedChain
-    dictionary: Dictionary  # over the features alone
-    joint_label_atoms: NDArray[np.float64] | None
-    backend: Backend
-
-    def label_atoms(self) -> NDArray[np.float64]:
-        """Label atoms; none yet if they depend on the coder of recoded rows."""
-        labels, chain = self.problem.labels, self.chain
-        if labels.kind in ("none", "recoded"):
-            return np.empty((len(self.dictionary.atoms), 0))
-        if labels.kind == "joint":
-            assert self.joint_label_atoms is not None
-            return self.joint_label_atoms
-        if labels.kind == "gibbs":
-            settings = self.problem.settings
-            return gibbs_label_atoms(self.key, chain, settings, labels.penalty, self.backend)
-        return self.backend.ridge_labels(
-            chain.data, chain.chain.state.codes, self.dictionary.scale, labels.penalty
-        )
-
-
 def learn_with_labels(
-    key: Key, problem: Problem, backend: Backend, journal: ChainJournal = SILENT
+    key: Key, problem: Problem, backend: Backend, journal: ChainJournal
 ) -> LearnedChain:
     """Learn one chain; for joint labels, from rows with the labels appended."""
     X: Any = problem.X
@@ -354,10 +361,22 @@ def learn_with_labels(
     )  # fmt: skip
 
 
-def label_chain(key: Key, problem: Problem, chain: LearnedChain, backend: Backend) -> LabelledChain:
-    """Return a chain of `learn_with_labels` with its atoms, without joint labels."""
-    X: Any = problem.X
-    if problem.labels.kind != "joint":
-        return LabelledChain(key, problem, chain, chain.dictionary, None, backend)
-    split = split_labels(chain.dictionary, X.shape[1], problem.labels.weights[0])
-    return LabelledChain(key, problem, chain, *split, backend)
+def label_chain(
+    key: Key, problem: Problem, learned: LearnedChain, backend: Backend
+) -> tuple[Dictionary, Doubles]:
+    """Return the dictionary over the features alone, and its label atoms.
+
+    Label atoms have no columns without labels, or if they depend on the coder of recoded rows.
+    """
+    labels, dictionary, X = problem.labels, learned.dictionary, problem.X
+    if labels.kind == "joint":
+        return split_labels(dictionary, X.shape[1], labels.weights[0])
+    if labels.kind == "gibbs":
+        settings = problem.settings
+        return dictionary, gibbs_label_atoms(key, learned, settings, labels.penalty, backend)
+    if labels.kind == "ridge":
+        codes = learned.chain.state.codes
+        return dictionary, backend.ridge_labels(
+            learned.data, codes, dictionary.scale, labels.penalty
+        )
+    return dictionary, np.empty((len(dictionary.atoms), 0))

@@ -11,47 +11,27 @@ all rows together hardly inform, are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.backends.base import Backend, Data, parameters_to_host, sum_of_squares
-from dbdl.backends.crew import Crew
+from dbdl.backends.base import Backend, Data, parameters_to_host
 from dbdl.coding import Coder, Forward, PreparedAtoms
 from dbdl.draws import PLACES_OF_A_DRAW, Key
-from dbdl.learn.basis import settings_in
-from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain, learn_chain
-from dbdl.learn.choice import (
-    Candidates,
-    Choice,
-    LeftOut,
-    choose,
-    choose_by_scores,
-    keep_choice,
-    left_out_by,
-)
-from dbdl.learn.held_out import Fold
-from dbdl.learn.journal import Journal
+from dbdl.learn.chain import MOST_INITIAL_ATOMS, ChainSettings, LearnedChain, end_chain
 from dbdl.learn.labels import one_hot, root_weighted
 from dbdl.learn.members import (
-    LearnedMember,
-    Member,
     code_prior,
     faults_of_view,
-    publish_atoms,
-    publish_members,
-    score_rows,
 )
-from dbdl.learn.problem import MOST_LEFT_OUT, Problem, Share
 from dbdl.model.atom_priors import AtomPrior, JointPrior
 from dbdl.model.priors import Priors
 from dbdl.model.record import Record
-from dbdl.model.ridge import scaled_ridge
 from dbdl.model.state import Floats, Parameters, State
-from dbdl.model.statistics import SUM_ROWS, AtomSums, SeenSums, Weights, some_weights
+from dbdl.model.statistics import AtomSums, SeenSums
 from dbdl.model.trust import AtLeastOne, Count, Length, NotNegative, Number, Positive, whole
 from dbdl.sampler.gibbs import drop, with_seen
 from dbdl.sampler.posterior import Dictionary
@@ -70,8 +50,6 @@ LEAST_SWEEPS = 3
 TURNOVER = 0.1
 #: Most rows that can be indexed.
 MOST_ROWS = 2**53
-#: Fewest new rows on which a coder is chosen again.
-LEAST_SCORED = 20
 
 
 @dataclass(frozen=True)
@@ -164,50 +142,6 @@ class OnlineState(Record):
             yield "labels are not distinct"
         if not len(self.labels) or not self.chains:
             yield "labels or chains are missing"
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of a batch, as they are.
-
-    Attributes
-    ----------
-    data : Data
-        On the host; classes are in the order of their first appearance.
-    has_new_classes : bool
-        Whether some classes appear for the first time.
-    """
-
-    data: Data
-    has_new_classes: bool = False
-
-    def seen(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
-        """Return some of the rows through a view."""
-        X, class_of_row = view.apply(self.data.X[rows], n_threads), self.data.class_of_row[rows]
-        weight = some_weights(self.data.sample_weight, rows)
-        return replace(
-            self.data,
-            X=X,
-            class_of_row=class_of_row,
-            n_rows=np.bincount(class_of_row, weight, self.data.n_classes),
-            square=sum_of_squares(X, SUM_ROWS),
-            sample_weight=weight,
-        )
-
-
-class Published(NamedTuple):
-    """A fitted classifier before a batch."""
-
-    members: Sequence[Member]
-    classes: NDArray[Any]  # sorted
-    choice: Choice
-
-
-@dataclass(frozen=True)
-class BatchMember(LearnedMember):
-    """A member after a batch, with its memory for every coder that changes it."""
-
-    memories: list[OnlineChain]
 
 
 # --------------------------------------------------------------------------------- one chain
@@ -389,12 +323,11 @@ def _start_batch(
 def remember(
     learned: LearnedChain,
     known: OnlineChain | None,
-    labels: AtomSums | None,
     view: Fitted,
     settings: ChainSettings,
     backend: Backend,
 ) -> OnlineChain:
-    """Return the memory of a chain after a batch; ``labels`` are the sums over all rows seen."""
+    """Return the memory of a chain after a batch, still without sums of labels."""
     state = learned.chain.state
     now = state.parameters
     n_births = int(now.births.max()) + 1
@@ -402,7 +335,7 @@ def remember(
         parameters=parameters_to_host(now, backend),
         sweep=state.sweep + settings.n_atom_draws,
         priors=absorb(learned.chain.priors, state, learned.data, backend),
-        label_sums=labels,
+        label_sums=None,
         dictionary=learned.dictionary,
         n_offered=learned.n_initial_atoms,
         n_births=n_births if known is None else max(n_births, known.n_births),
@@ -443,210 +376,3 @@ def label_sums(
     own.gram[np.ix_(place, place)] += before.gram
     own.cross[place, : before.cross.shape[1]] += before.cross
     return own
-
-
-# ---------------------------------------------------------------------------------- ensemble
-
-
-def begin(seed: int) -> OnlineState:
-    """State before the first batch."""
-    return OnlineState(seed, np.empty(0), np.empty(0, dtype=np.int64), 0, 0, [])
-
-
-def take_batch(
-    state: OnlineState, X: Floats, y: NDArray, sample_weight: Weights = None
-) -> tuple[OnlineState, Batch]:
-    """Give indices to the rows and classes of a batch, and count them in the state."""
-    present, first, class_of_row = np.unique(y, return_index=True, return_inverse=True)
-    new = ~np.isin(present, state.labels)
-    labels = np.concatenate([state.labels, present[new]]) if len(state.labels) else present
-    class_index = {label: c for c, label in enumerate(labels.tolist())}
-    class_of_row = np.array([class_index[label] for label in present.tolist()])[class_of_row]
-    if state.chains:
-        X = X.astype(state.chains[0].dictionary.atoms.dtype, copy=False)
-    data = Data(
-        X=np.ascontiguousarray(X),
-        class_of_row=np.ascontiguousarray(class_of_row, dtype=np.int64),
-        n_rows=np.bincount(class_of_row, sample_weight, len(labels)),
-        first_row=np.concatenate([state.first_row, state.n_numbers + first[new]]),
-        square=np.nan,  # depends on the view
-        offset=state.n_numbers,
-        sample_weight=sample_weight,
-    )
-    last = state.n_numbers + len(X)
-    state = replace(
-        state,
-        labels=labels,
-        first_row=data.first_row,
-        n_rows=state.n_rows + len(X),
-        n_numbers=-(-last // PLACES_OF_A_DRAW) * PLACES_OF_A_DRAW,
-    )
-    return state, Batch(data, bool(new.any()))
-
-
-def learn_batch(
-    state: OnlineState,
-    batch: Batch,
-    problem: Problem,
-    coders: Sequence[Coder],
-    forgetting: float,
-    crew: Crew,
-    journal: Journal,
-) -> list[BatchMember]:
-    """Learn a batch in every chain; members have classes in the order of first appearance.
-
-    If the batch has new classes, each member leaves out some of its rows, and scores them with
-    every coder.
-    """
-
-    def learn(share: Share, backend: Backend) -> BatchMember:
-        known = state.chains[share.number] if state.chains else None
-        return learn_batch_in_chain(
-            share, known, batch, problem, coders, forgetting, backend, journal
-        )
-
-    return crew.here().map(learn, shares_of_batch(problem, state, batch))
-
-
-def shares_of_batch(problem: Problem, state: OnlineState, batch: Batch) -> list[Share]:
-    """List the shares of the members; they leave out rows of a batch with new classes only."""
-    shares = problem.shares()
-    if leaves_out_rows(state, batch):
-        return shares
-    everything = Fold(np.arange(batch.data.n_samples), np.empty(0, dtype=np.int64))
-    return [replace(share, fold=everything) for share in shares]
-
-
-def leaves_out_rows(state: OnlineState, batch: Batch) -> bool:
-    """Whether members leave out rows: of the first batch, and of later ones with new classes."""
-    enough = not state.chains or batch.data.n_samples >= LEAST_SCORED
-    return enough and batch.has_new_classes
-
-
-def learn_batch_in_chain(
-    share: Share,
-    known: OnlineChain | None,
-    batch: Batch,
-    problem: Problem,
-    coders: Sequence[Coder],
-    forgetting: float,
-    backend: Backend,
-    journal: Journal,
-) -> BatchMember:
-    """Learn a batch and its labels in one chain, the first by `dbdl.learn.chain.learn_chain`."""
-    settings, labels, key = problem.settings, problem.labels, problem.key(share.number)
-    own, rows = journal.chain(share.number, problem), share.fold.learn
-    if known is None:
-        view = share.view.fit(problem.rows_of(rows)._replace(n_threads=backend.n_threads))
-        data = batch.seen(rows, view, backend.n_threads)
-        settings = settings_in(view, settings, problem.rows_of(rows))
-        learned = learn_chain(
-            key, data.X, data.class_of_row, settings, backend, own, data.sample_weight
-        )
-    else:
-        view, settings = known.view, replace(settings, initial_atoms=None)
-        data = batch.seen(rows, view, backend.n_threads)
-        known = forget(known, forgetting, settings.prior_of_atoms(data.n_features))
-        learned = continue_chain(key, known, data, settings, backend, own)
-    dictionary, recoded = learned.dictionary, labels.kind == "recoded"
-    sums: list[AtomSums | None] = [None]
-    label_atoms = [np.empty((len(dictionary.atoms), 0))]
-    if labels.kind != "none":
-        used: Sequence[Coder | None] = coders if recoded else [None]
-        found = [label_sums(learned, known, coder, backend) for coder in used]
-        scale = np.ones(len(dictionary.scale)) if recoded else dictionary.scale
-        label_atoms = [scaled_ridge(own_sums, scale, labels.penalty) for own_sums in found]
-        sums = [*found]
-    memories = [remember(learned, known, one, view, settings, backend) for one in sums]
-    published = [publish_atoms(learned, dictionary, one) for one in label_atoms]
-    if len(published) < len(coders):
-        memories, published = memories * len(coders), published * len(coders)
-    every = [one.label_atoms for one in published]
-    scores = []
-    if len(share.fold.held_out):
-        left_out = batch.data.X[share.fold.held_out]
-        scores = score_rows(left_out, view, published[0].prepared, coders, every, backend)
-    return BatchMember(share, published[0], view, every, scores, memories)
-
-
-def finish_batch(
-    state: OnlineState, members: Sequence[BatchMember], coders: Sequence[Coder], choice: Choice
-) -> tuple[OnlineState, list[Member]]:
-    """Return the memory after a batch, and the published members."""
-    places = [list(coders).index(coder) for coder in choice.coders]
-    chains = [member.memories[k] for member, k in zip(members, places, strict=True)]
-    published = publish_members(members, coders, choice.coders, choice.weights)
-    return replace(state, chains=chains), published
-
-
-def in_order(members: Sequence[Member], state: OnlineState, classes: NDArray[Any]) -> list[Member]:
-    """Arrange the classes of members in the order of ``classes``.
-
-    Classes without rows so far have the prior mean as selection probability, and no label atoms.
-    """
-    place, priors = np.searchsorted(classes, state.labels), state.chains[0].priors
-    prior_mean = priors.beta_a / (priors.beta_a + priors.beta_b)
-
-    def arranged(member: Member) -> Member:
-        probability = np.full((len(classes), len(member.atoms)), prior_mean)
-        probability[place] = member.selection_probability
-        label_atoms = np.zeros((len(member.atoms), len(classes)))
-        label_atoms[:, place] = member.label_atoms
-        return replace(member, selection_probability=probability, label_atoms=label_atoms)
-
-    return [arranged(member) for member in members]
-
-
-# ------------------------------------------------------------------------- choice of the coder
-
-
-def choose_for_batch(
-    published: Published | None,
-    state: OnlineState,
-    batch: Batch,
-    members: Sequence[BatchMember],
-    candidates: Candidates,
-    crew: Crew,
-) -> Choice:
-    """Choose coders, weights and the temperature for a batch.
-
-    The first batch (``published`` is None) is treated like a fit. Later ones are scored by the
-    published members, which have not seen them, or, if they have new classes, by the members that
-    left out some of their rows. With too few rows, the earlier choice stays.
-    """
-    data = batch.data
-    if published is None:
-        return choose(members, data.class_of_row, candidates, data.sample_weight)
-    if data.n_samples < LEAST_SCORED or not candidates.is_open:
-        return keep_choice(published.choice, candidates)
-    if leaves_out_rows(state, batch):
-        left_out = left_out_by(members)
-        if not all(len(member.rows) for member in left_out):
-            return keep_choice(published.choice, candidates)
-        return choose_by_scores(
-            left_out, data.class_of_row, candidates, published.choice, data.sample_weight
-        )
-    n_scored = min(data.n_samples, MOST_LEFT_OUT)
-    rows = np.linspace(0, data.n_samples - 1, n_scored).astype(np.int64)
-    place = np.searchsorted(published.classes, state.labels)
-    scored = _scores_of_new_rows(published.members, data.X[rows], candidates.coders, crew)
-    left_out = [
-        LeftOut(np.arange(n_scored), scores, member.share.view_number)
-        for scores, member in zip(scored, members, strict=True)
-    ]
-    classes, weight = place[data.class_of_row[rows]], some_weights(data.sample_weight, rows)
-    return choose_by_scores(left_out, classes, candidates, published.choice, weight)
-
-
-def _scores_of_new_rows(
-    members: Sequence[Member], X: Floats, coders: Sequence[Coder], crew: Crew
-) -> list[list[NDArray[np.float64]]]:
-    """Scores (n_samples, n_classes) of rows by each member and coder."""
-
-    def score(member: Member, backend: Backend) -> list[NDArray[np.float64]]:
-        # Not `member.prepared`: an interrupted batch must not even change the model's caches.
-        atoms = PreparedAtoms(member.atoms, member.code_prior)
-        label_atoms = [member.label_atoms] * len(coders)
-        return score_rows(X, member.view, atoms, coders, label_atoms, backend)
-
-    return crew.here().map(score, members)

@@ -72,7 +72,7 @@ class LabelSettings:
 class Share:
     """The share of one member: its view, the rows it learns from, and those that it leaves out.
 
-    A view with another length scale of smooth atoms has another number.
+    A view with another length scale of smooth atoms counts as another view.
     """
 
     number: int
@@ -90,7 +90,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Problem:
-    """Everything that determines what is learned."""
+    """Everything that determines the result of a fit."""
 
     X: Floats | LazyRows  # (n_samples, n_features), maybe read in parts
     class_of_row: NDArray[np.int64]  # (n_samples,), class indices below ``n_classes``
@@ -103,8 +103,8 @@ class Problem:
     leaves_out: bool = True  # members leave out rows, on which choices are made
     sample_weight: Weights = None  # (n_samples,); None if every row counts once
     rounds: Rounds | None = None  # if the number of chains is not given; ``n_chains`` of the first
-    first_number: int = 0  # of the chains, which are numbered through if several sizes are learned
-    second_number: int | None = None  # of the chains of the second round
+    sizes: tuple[int | None, ...] = (None,)  # numbers of initial atoms to try; None: the default
+    size_number: int = 0  # of the size of these chains among them
     gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
 
     @property
@@ -133,14 +133,16 @@ class Problem:
         Every row that is left out is scored by members of different views, if there are several
         members.
         """
-        share_of = self._share_of()
-        return [share_of(number, self.first_number + number) for number in range(self.n_chains)]
+        share_of, first = self._share_of(), self.size_number * self.n_chains
+        return [share_of(place, first + place) for place in range(self.n_chains)]
 
     def further_shares(self, views: Container[int]) -> list[Share]:
-        """List the shares of the second round, for some of the views by their numbers."""
-        share_of, first = self._share_of(), self.n_chains
-        second = self.first_number + first if self.second_number is None else self.second_number
-        shares = [share_of(first + k, second + k) for k in range(self.n_further)]
+        """List the shares of the second round, for some of the views by their numbers.
+
+        Their chains are numbered after those of the first rounds of all sizes.
+        """
+        share_of, first = self._share_of(), len(self.sizes) * self.n_chains
+        shares = [share_of(self.n_chains + k, first + k) for k in range(self.n_further)]
         return [share for share in shares if share.view_number in views]
 
     @property
@@ -156,7 +158,10 @@ class Problem:
         return max(self.rounds.both * self.n_views - self.n_chains, 0)
 
     def _share_of(self) -> Callable[[int, int], Share]:
-        """Return a function from a place, in which views take turns, and a number to a share."""
+        """Return a function that makes a share from its place and its number.
+
+        Views take turns from place to place. The number is that of the chain.
+        """
         folds, weights = self._folds(), self.labels.weights
         views = self._views_with_length_scales()
         # Views are compared best on the same rows. Few rows are all scored instead.
@@ -186,9 +191,8 @@ class Problem:
 
     def _folds(self) -> list[Fold]:
         n_rows = len(self.class_of_row)
-        everything = Fold(np.arange(n_rows), np.empty(0, dtype=np.int64))
         if not self.leaves_out or self.n_classes < 2:
-            return [everything]
+            return [Fold.of_all(n_rows)]
         n_folds = max(N_FOLDS, -(-n_rows // MOST_LEFT_OUT))
         if self.rounds is None:
             most = N_FOLDS if self._has_few_rows else FOLDS_OF_MANY_ROWS
@@ -196,7 +200,7 @@ class Problem:
         else:
             wanted = N_FOLDS if self._has_few_rows else self.rounds.both
         folds = stratified_folds(make_key(self.seed), self.class_of_row, n_folds, wanted)
-        return folds or [everything]
+        return folds or [Fold.of_all(n_rows)]
 
     def rows_of(self, rows: NDArray[np.int64]) -> LabelledRows:
         """Return some of the rows, as they are."""
@@ -219,14 +223,19 @@ class Problem:
         return Gaps.of(rows) if has_gaps(self.X) else COMPLETE
 
     def of_member(
-        self, rows: LabelledRows, X: Any, label_weight: float, gaps: Complete = COMPLETE
+        self,
+        rows: LabelledRows,
+        settings: ChainSettings,
+        label_weight: float,
+        gaps: Complete = COMPLETE,
     ) -> Problem:
-        """Return the problem of one member, which sees its rows as ``X``."""
+        """Return the problem of one member, with its rows as its chain sees them."""
         return replace(
             self,
-            X=X,
+            X=rows.X,
             class_of_row=rows.class_of_row,
             sample_weight=rows.sample_weight,
+            settings=settings,
             labels=replace(self.labels, weights=(label_weight,)),
             gaps=gaps,
         )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl.learn.choice import Candidates, Choice, choose, of_views, strong_views
-from dbdl.learn.members import LearnedMember
-from dbdl.learn.problem import LEAST_PER_CLASS, Problem, Share
+from dbdl.learn.ensemble import Ensemble
+from dbdl.learn.problem import LEAST_PER_CLASS, Problem
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, reals, whole
 from dbdl.views import Recipe
@@ -64,76 +63,53 @@ class SizeCurve(Record):
         return "\n".join(lines)
 
 
-class Attempt(NamedTuple):
-    """Members of one size, and the choice for them."""
-
-    problem: Problem
-    members: list[LearnedMember]
-    choice: Choice
-
-    def further_shares(self) -> list[Share]:
-        """List the shares of the second round, for the views that have earned a weight."""
-        return self.problem.further_shares(strong_views(self.members, self.choice))
-
-    def with_members(
-        self, more: list[LearnedMember], candidates: Candidates
-    ) -> tuple[list[LearnedMember], Choice]:
-        """Return the members and the choice after the second round, without weak views."""
-        problem, members, choice = self
-        if problem.rounds is None:
-            return members, choice
-        if more:
-            views = strong_views(members, choice)
-            members = [m for m in members if m.share.view_number in views] + more
-            choice = choose(members, problem.class_of_row, candidates, problem.sample_weight)
-        return of_views(strong_views(members, choice), members, choice)
-
-
-def smaller_sizes(problem: Problem) -> list[int]:
-    """Numbers of initial atoms that are tried below the default one, ascending."""
-    distinct = problem.settings.n_distinct(len(problem.shares()[0].fold.learn))
+def with_sizes(problem: Problem) -> Problem:
+    """Return the problem with numbers of initial atoms to try: smaller ones, then the default."""
+    distinct = problem.settings.n_distinct(_n_learned(problem))
     least = LEAST_PER_CLASS * problem.n_classes
     sizes = {max(round(share * distinct), least) for share in SHARES}
-    return sorted(size for size in sizes if size < distinct)
+    return replace(problem, sizes=(*sorted(size for size in sizes if size < distinct), None))
 
 
-def sizes_of(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]]) -> list[Problem]:
-    """Return the problem with several numbers of initial atoms, the last as it is.
+def each_size(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]]) -> list[Problem]:
+    """Return the problem with each of its sizes; that of the default size stays as it is.
 
     ``views_for`` gives the views for a number of atoms per row.
     """
-    n_rows, sizes = len(problem.shares()[0].fold.learn), smaller_sizes(problem)
-    problem = replace(problem, second_number=(len(sizes) + 1) * problem.n_chains)
-    smaller = [
-        replace(
-            problem,
-            settings=replace(problem.settings, n_initial_atoms=size),
-            views=views_for(size / n_rows),
-            first_number=k * problem.n_chains,
-        )
-        for k, size in enumerate(sizes)
-    ]
-    return [*smaller, replace(problem, first_number=len(smaller) * problem.n_chains)]
+
+    def sized(number: int, size: int | None) -> Problem:
+        own = replace(problem, size_number=number)
+        if size is None:
+            return own
+        settings = replace(problem.settings, n_initial_atoms=size)
+        return replace(own, settings=settings, views=views_for(size / _n_learned(problem)))
+
+    return [sized(number, size) for number, size in enumerate(problem.sizes)]
 
 
-def smallest_good(attempts: Sequence[Attempt]) -> tuple[Attempt, SizeCurve]:
+def _n_learned(problem: Problem) -> int:
+    """Number of rows that a member learns from."""
+    return len(problem.shares()[0].fold.learn)
+
+
+def smallest_good(ensembles: Sequence[Ensemble]) -> tuple[Ensemble, SizeCurve]:
     """Return the smallest size within one standard error of the best accuracy, and the curve.
 
     If no rows were left out, the default size, the last, is taken.
     """
-    accuracy = np.array([attempt.choice.accuracy for attempt in attempts])
-    n_rows = np.array([max(attempt.choice.n_rows, 1) for attempt in attempts])
+    accuracy = np.array([one.choice.accuracy for one in ensembles])
+    n_rows = np.array([max(one.choice.n_rows, 1) for one in ensembles])
     error = np.sqrt(accuracy * (1 - accuracy) / n_rows)
     best = int(accuracy.argmax())
     chosen = int(np.flatnonzero(accuracy >= accuracy[best] - error[best])[0])
-    if not any(attempt.choice.n_rows for attempt in attempts):
-        chosen = len(attempts) - 1
+    if not any(one.choice.n_rows for one in ensembles):
+        chosen = len(ensembles) - 1
     curve = SizeCurve(
-        np.array([attempt.problem.settings.n_initial_atoms or 0 for attempt in attempts]),
-        np.array([np.mean([len(m.atoms.atoms) for m in a.members]) for a in attempts]),
+        np.array([one.problem.settings.n_initial_atoms or 0 for one in ensembles]),
+        np.array([np.mean([len(m.atoms.atoms) for m in one.members]) for one in ensembles]),
         accuracy,
         error,
-        np.array([attempt.choice.log_loss for attempt in attempts]),
+        np.array([one.choice.log_loss for one in ensembles]),
         chosen,
     )
-    return attempts[chosen], curve
+    return ensembles[chosen], curve

@@ -27,9 +27,9 @@ LEAST_SHARE = 0.5
 
 
 def usable_views(problem: Problem, views: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
-    """Return the views in which neighbours of rows have the same class about as often as in others.
+    """Return the views in which neighbours of a row often have its class.
 
-    Views are fitted to some of the rows, and others are asked for their neighbours. All views are
+    Views are fitted to some of the rows, and the neighbours of others are looked up. All views are
     returned if there are too few rows to tell. The rows do not depend on the seed of the fit, which
     may be that of an earlier one.
     """

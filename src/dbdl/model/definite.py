@@ -12,7 +12,7 @@ def solve_definite(matrix: Floats, right: Floats, *, overwrite: bool = False) ->
     """Solve ``matrix @ solution = right`` by Cholesky.
 
     A small multiple of the identity in ``matrix``, such as a penalty or a prior precision, may be
-    lost in rounding, and what is left may be singular. The solution is then the smallest one: the
+    lost in rounding, and the rest may be singular. The solution is then the smallest one: the
     limit as that multiple tends to zero.
 
     Parameters

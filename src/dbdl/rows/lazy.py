@@ -151,7 +151,7 @@ def _apply(
 
 
 def lazy_rows(X: Any) -> LazyRows | None:
-    """Return rows that are better read in parts, or None for all else.
+    """Return rows that are better read in parts, or None for all other rows.
 
     These are memory-mapped arrays (of more than 256 MiB), HDF5 and zarr datasets, Dask
     collections, and the readers of `open_rows`.

@@ -32,7 +32,7 @@ Rows = slice | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Reader(Record):
-    """Rows (n_samples, n_features) of a file or a collection; a subclass fills in `_rows`."""
+    """Rows (n_samples, n_features) of a file or a collection; a subclass defines `_rows`."""
 
     kind: ClassVar[str]  # of file, in words
 
@@ -186,7 +186,7 @@ class DaskRows(Reader):
 
     @classmethod
     def of(cls, X: Any) -> DaskRows:
-        """Return a reader of a Dask array or data frame; its lengths are computed if need be."""
+        """Return a reader of a Dask array or data frame; lengths are computed if necessary."""
         array = dask_columns_in_one_chunk(X)
         if np.isnan(array.shape[0]):
             array = copy(array).compute_chunk_sizes()
@@ -251,7 +251,7 @@ def dask_columns_in_one_chunk(X: Any) -> Any:
 
 
 def reader_of(X: Any) -> Reader | None:
-    """Return a reader for rows that are better read in parts; None for all else."""
+    """Return a reader for rows that are better read in parts; None for all other rows."""
     if isinstance(X, Reader):
         return X
     if isinstance(X, np.memmap) and X.nbytes > SMALL_MEMMAP and X.filename is not None:
@@ -265,7 +265,7 @@ def reader_of(X: Any) -> Reader | None:
 
 
 def _is_whole_map(X: Any) -> bool:
-    """Whether a memory-mapped array is a whole one that is as its file is.
+    """Whether a memory-mapped array is all of its map, with the values of its file.
 
     A slice keeps the offset of the array it was cut from, so its start is compared with the map's.
     Changes of a map of mode "c" are not in the file.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dbdl.backends.base import Backend, Data
 from dbdl.draws import Key
 from dbdl.model.conditionals import selection_posterior
@@ -32,6 +35,11 @@ class Dictionary(Record):
     atoms: Atoms
     selection_probability: Annotated[Doubles, reals("n_classes", "n_atoms", least=0)]
     scale: Annotated[Doubles, reals("n_atoms", least=0)]
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Which atoms (n_atoms,) are not zero."""
+        return np.any(self.atoms, axis=1)
 
 
 def publish(

@@ -1,10 +1,10 @@
-"""The way from a baseline row to a row, as a view shows it, and the part of each feature in it.
+"""The path from a baseline row to a row, as a view shows it, and the share of each feature in it.
 
 The change of a function along the straight path from a baseline, such as the mean of the training
 rows, to a row is the sum of one share per feature: the integral of the gradient in that feature
 (integrated gradients: Sundararajan, Taly and Yan, 2017). A feature whose value is that of the
-baseline has no share. Where the view is affine, the share is the slope times the difference of the
-values. Only the division of rows by their norms, and kernels, are not.
+baseline has no share. If the view is affine, the share is the slope times the difference of the
+values. Only kernels, and the division of rows by their norms, are not affine.
 
 A view is a sequence of steps here. Each maps rows, and maps gradients back.
 """
@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dbdl._arrays import exponents, times_powers
+from dbdl.model.state import Doubles
 from dbdl.views.kernel import FittedKernelView, kernel_of_cosines
 from dbdl.views.own import FittedOwnView, transformed
 from dbdl.views.view import FittedView
 
-Doubles = NDArray[np.float64]
 AnyView = FittedView | FittedKernelView | FittedOwnView
 
 #: A baseline that is shorter than this fraction of the row has hardly a direction.

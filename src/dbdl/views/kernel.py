@@ -20,18 +20,15 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dbdl._products import block_product, row_products
 from dbdl._threads import map_blocks
 from dbdl.model.record import Record
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Apart, Positive, doubles
 from dbdl.views.sums import LabelledRows, evenly_spread
 from dbdl.views.view import MAPPED_ROWS, FittedView, View
-
-Floats = NDArray[np.floating[Any]]
-Doubles = NDArray[np.float64]
 
 #: The view of the coordinates by default.
 HALF_WHITENED = View(centred=True, power=0.25, constant=True)
@@ -74,9 +71,8 @@ class KernelView(Record):
     def fit(self, rows: LabelledRows) -> FittedKernelView:
         """Learn the view from rows; held-out rows must not be among them."""
         kernel = fit_kernel(self.inner.fit(rows), rows.X)
-        X: Any = rows.X
-        mapped = X.through(kernel) if hasattr(X, "through") else kernel.apply(X, rows.n_threads)
-        return FittedKernelView(self, kernel, self.outer.fit(rows._replace(X=mapped)))
+        mapped = rows._replace(X=rows.through(kernel))
+        return FittedKernelView(self, kernel, self.outer.fit(mapped))
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from dbdl._arrays import refuse_huge, unit_rows
 from dbdl.model.record import Record
+from dbdl.model.state import Floats
 from dbdl.model.trust import Size
 from dbdl.rows.lazy import LazyRows
 from dbdl.views.sums import LabelledRows
-
-Floats = NDArray[np.floating[Any]]
 
 
 def name_of(transformer: Any) -> str:

@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from dbdl._arrays import unit_rows
 from dbdl._products import block_product
 from dbdl._threads import block_slices, run_blocks
+from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.statistics import SUM_ROWS, Weights, some_weights, tree_sum
 from dbdl.rows.lazy import LazyRows
-
-Floats = NDArray[np.floating[Any]]
-Doubles = NDArray[np.float64]
-Classes = NDArray[np.int64]
 
 
 class Labels(NamedTuple):
@@ -65,6 +62,12 @@ class LabelledRows(NamedTuple):
         """Number of rows, a row of weight w counted w times."""
         weight = self.sample_weight
         return len(self.class_of_row) if weight is None else float(weight.sum())
+
+    def through(self, view: Any) -> Any:
+        """Return the rows as a view shows them, still to be read if they are read in parts."""
+        if isinstance(self.X, LazyRows):
+            return self.X.through(view)
+        return view.apply(self.X, self.n_threads)
 
     def each_block(self, function: Callable[[Floats, Labels], Any]) -> list[Any]:
         """Apply a function to each block of rows and their labels, where the rows are."""

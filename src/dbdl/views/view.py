@@ -33,6 +33,7 @@ from dbdl._arrays import (
 from dbdl._products import block_product, row_products
 from dbdl._threads import map_blocks
 from dbdl.model.record import Record
+from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import TINY, Number, Positive, doubles
 from dbdl.views.sums import (
     Conversion,
@@ -47,9 +48,6 @@ from dbdl.views.sums import (
 )
 from dbdl.views.whitening import Spectrum, spectrum_of_products, spectrum_of_rows
 
-Floats = NDArray[np.floating[Any]]
-Doubles = NDArray[np.float64]
-
 #: With more features than this, a whitened view divides by standard deviations alone: a map between
 #: all pairs of features would be larger than the atoms.
 MOST_WHITENED = 4096
@@ -59,8 +57,7 @@ MAPPED_ROWS = 256
 #: Deviations of a feature, relative to its mean, that may be rounding errors of sums.
 CONSTANT = 1e-12
 
-#: Name of a view whose chains have few atoms: this, followed by the name of the view. They have so
-#: many initial atoms per row.
+#: Start of the name of a view whose chains have few atoms, and their initial atoms per row.
 FEW_ATOMS_OF, FEW_PER_ROW = "few atoms of ", 0.1
 
 MAP_OVERFLOWS = (
@@ -168,7 +165,7 @@ def _inverse_root(variance: Doubles, centres: Doubles, dtype: Any) -> Doubles:
     """One over the standard deviation; 1 for a feature that is constant up to rounding.
 
     A feature is compared with its own size, as the means of classes show it, so that its unit does
-    not matter. Rows of this type hold no smaller deviations than the last limit.
+    not matter. Deviations whose squares would vanish in this dtype count as rounding too.
     """
     rounding = max(CONSTANT, 4 * float(np.finfo(dtype).eps)) * np.abs(centres).max(axis=0)
     some = variance > np.maximum(rounding, 2.0 ** -SAFE_EXPONENT[np.dtype(dtype).name]) ** 2
@@ -198,7 +195,7 @@ class FittedView(Record):
         Rows are multiplied by 2 to the power of minus this, which is exact, unless each is scaled
         to unit norm.
     mean, scale : ndarray of shape (n_features,)
-        Subtracted from rows, and multiplied with what is left.
+        The mean is subtracted from rows, and the result is multiplied by the scale.
     matrix : ndarray of shape (n_features, n_features) or None
         Symmetric map of the rows after that.
     size : float
@@ -377,7 +374,7 @@ LEAST_SHARE = 1e-3
 
 
 def _moderate(X: Floats) -> Floats:
-    """Scale rows down that are so far from the training rows that their map would overflow.
+    """Scale down rows that are so far from the training rows that their map would overflow.
 
     Only the direction of such rows matters: they are scaled to unit norm in the end.
     """

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dbdl._products import block_product
+from dbdl.model.state import Doubles
 from dbdl.model.statistics import Weights
-
-Doubles = NDArray[np.float64]
 
 
 class Spectrum(NamedTuple):
