@@ -482,3 +482,13 @@ def test_a_view_of_few_atoms_is_named_and_saved():
     assert view == View(centred=True, power=0.5, unit=True, constant=True, atoms_per_row=0.1)
     assert view.name == "few atoms of unit whitened + constant"
     assert View(atoms_per_row=0.2).name == "View(atoms_per_row=0.2)"
+
+
+def test_one_chain_on_wide_rows_takes_a_linear_view_and_tells_the_classes_apart():
+    rng, y = np.random.default_rng(0), np.arange(260) % 4
+    X = 10 / np.sqrt(2000) * rng.standard_normal((4, 2000))[y] + rng.standard_normal((260, 2000))
+    model = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60], y[:60])
+    assert model.chains_[0].view.name == "unit half-whitened + constant"
+    assert model.score(X[60:], y[60:]) > 0.9
+    tall = DBDLClassifier(n_chains=1, n_sweeps=2, random_state=0).fit(X[:60, :50], y[:60])
+    assert tall.chains_[0].view.name == AUTOMATIC[0]

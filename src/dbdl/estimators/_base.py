@@ -319,11 +319,13 @@ class DictionaryEstimator(
         sized = self.n_initial_atoms is not None or self.initial_atoms is not None
         too_many_classes = LEAST_PER_CLASS * n_classes > FEW_ATOMS * n_rows
         few_landmarks = online and n_rows < LEAST_LANDMARKS  # for all later batches too
+        few_chains = getattr(self, "n_chains", None) is not None
         automatic = automatic_views(
             atoms_per_row,
             linear=self._model_settings().atom_prior is not None or few_landmarks,
             few_rows=n_rows <= FEW_ROWS,
             one_size=sized or too_many_classes or online,
+            wide=few_chains and self.n_features_in_ > n_rows,
         )
         return make_views(getattr(self, "views", "plain"), self.normalize, automatic)
 

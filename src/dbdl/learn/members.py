@@ -133,6 +133,7 @@ def filler_of_atoms(members: Sequence[Member]) -> Callable[[Floats], Floats]:
         # an atom with little of the constant coordinate is not like a row
         share = m.atoms[:, -1] if sized else np.ones(len(m.atoms))
         some = share > LEAST_SHARE * np.median(share)
+        some |= not some.any()
         rows.append(m.view.restore(m.atoms[some]))
         classes.append(m.selection_probability[:, some].argmax(axis=0))
     n_classes = len(members[0].selection_probability)

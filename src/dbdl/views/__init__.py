@@ -88,6 +88,10 @@ AUTOMATIC_FOR_FEW_ATOMS = (
 )
 FEW_ATOMS = 0.3
 
+#: The first view of "auto" for a few chains on wide rows: whitened rows with more features than
+#: there are rows are about equally far apart, and a kernel of them says little.
+FIRST_IF_WIDE = "unit half-whitened + constant"
+
 
 def automatic_views(
     atoms_per_row: float = 1.0,
@@ -95,6 +99,7 @@ def automatic_views(
     linear: bool = False,
     few_rows: bool = False,
     one_size: bool = False,
+    wide: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the views of "auto".
 
@@ -108,6 +113,8 @@ def automatic_views(
         Whether there are so few rows that more views cost little.
     one_size : bool
         Whether all chains have the number of initial atoms that was asked for.
+    wide : bool
+        Whether there are more features than rows, and too few chains for all views.
 
     Examples
     --------
@@ -117,13 +124,16 @@ def automatic_views(
     >>> automatic_views(linear=True)[0]
     'unit half-whitened + constant'
     """
+    left_out = (KERNEL,) * linear + (FEW_ATOMS_OF,) * one_size
+    names: tuple[str, ...]
     if atoms_per_row <= FEW_ATOMS:
-        few = AUTOMATIC_FOR_FEW_ATOMS
-        return tuple(name for name in few if not (linear and name.startswith(KERNEL)))
-    if linear:
-        return AUTOMATIC_LINEAR
-    names = AUTOMATIC + MORE_FOR_FEW_ROWS * few_rows
-    return tuple(name for name in names if not (one_size and name.startswith(FEW_ATOMS_OF)))
+        names = AUTOMATIC_FOR_FEW_ATOMS
+    elif linear:
+        names = AUTOMATIC_LINEAR
+    else:
+        names = AUTOMATIC + MORE_FOR_FEW_ROWS * few_rows
+    names = tuple(name for name in names if not name.startswith(left_out))
+    return tuple(dict.fromkeys((FIRST_IF_WIDE,) * wide + names))
 
 
 def atoms_per_row(view: Recipe) -> float | None:
