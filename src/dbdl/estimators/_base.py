@@ -267,7 +267,7 @@ class DictionaryEstimator(
             rows.X, rows.class_of_row, rows.n_classes, settings, labels, n_chains, seed, views,
             leaves_out, rows.sample_weight, rounds if state is None else None,
         )  # fmt: skip
-        return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.size)
+        return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.memory_size)
 
     def _chain_settings(self, n_features: int, classes: Array) -> ChainSettings:
         """Return the settings of the chains; of several sizes, those of the default one."""

@@ -108,7 +108,7 @@ class Problem:
     gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
 
     @property
-    def size(self) -> ProblemSize | None:
+    def memory_size(self) -> ProblemSize | None:
         """Size for the memory of a device; None for rows that are read in parts."""
         if not isinstance(self.X, np.ndarray):
             return None
