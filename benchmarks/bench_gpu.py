@@ -121,7 +121,7 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
     def five() -> None:
         labels = LabelSettings()
         problem = Problem(X, y, n_classes, settings, labels, n_chains=5, leaves_out=False)
-        crew = Crew(device, 5, size=problem.size)
+        crew = Crew(device, 5, size=problem.memory_size)
         learn_members(problem, problem.shares(), [Forward(50)], crew, Journal())
 
     for name, work, wanted in (("one chain", one, 0.5), ("five chains", five, 1.5)):
