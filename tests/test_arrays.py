@@ -52,7 +52,7 @@ doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
         (lambda X: np.ma.masked_array(X, X > 1), "masked"),
         (lambda X: [*X.tolist(), [1.0]], "does not convert to an array"),
         (lambda X: pd.DataFrame(X, columns=list("aabc")), "two columns with the name 'a'"),
-        (lambda X: pd.DataFrame(X).assign(t="x"), "column 't'"),
+        (lambda X: pd.DataFrame(X).assign(t="x"), r"\['t'\]\[0\] is of the type str"),
         (lambda X: pd.DataFrame(X).assign(t=pd.Categorical(["x"] * 12)), "column 't'"),
         (lambda X: pd.DataFrame(X).astype(object).mask(X > 1, pd.NA), "missing values|NaN"),
     ],

@@ -121,9 +121,9 @@ def test_workers_do_not_change_the_rows(table, data, tmp_path):
 
 
 def test_a_failure_is_a_record_and_is_tried_again(table, data, tmp_path):
-    bad = LabelledRows(np.where(np.arange(400)[:, None] == 3, np.nan, data.X), data.y)
+    bad = LabelledRows(np.where(np.arange(400)[:, None] == 3, np.inf, data.X), data.y)
     records = run_table(table, bad, tmp_path / "r.jsonl", only=["1-NN"])
-    assert all("NaN" in record["failure"] for record in records)
+    assert all("infinity" in record["failure"] for record in records)
     assert "failed: ValueError" in to_markdown(table, summarise(table, records))
     mended = run_table(table, data, tmp_path / "r.jsonl", only=["1-NN"])
     assert all("failure" not in record for record in mended)

@@ -17,7 +17,6 @@ from dbdl.report.charts import strip_chart, trace_chart
 from dbdl.report.findings import Answers, Findings, share_interval
 from dbdl.report.inline import confusion_pixels, data_uri
 from dbdl.report.rendering import percent
-from dbdl.sampler.diagnostics import LEAST_SWEEPS
 
 #: The largest number of pairs of classes in the table of mistakes.
 MOST_PAIRS = 200
@@ -181,7 +180,7 @@ def convergence(model: DBDLClassifier) -> dict[str, Any]:
         "lines": found.lines,
         "r_hat": found.worst_r_hat,
         "effective": found.least_effective,
-        "least_sweeps": LEAST_SWEEPS,
+        "least_sweeps": found.least_sweeps,
         "converged": found.has_converged,
         "single": any(line.n_chains == 1 for line in found.lines),
     }

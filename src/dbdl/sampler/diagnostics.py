@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,11 @@ class Diagnostics:
     Attributes
     ----------
     lines : tuple of Diagnostic
+    least_sweeps : int
+        Sweeps that a chain needs to have effective sample sizes.
     """
+
+    least_sweeps: ClassVar[int] = LEAST_SWEEPS
 
     lines: tuple[Diagnostic, ...]
 
