@@ -86,7 +86,7 @@ def summary(_: str) -> str:
             title_of(name, ours), with_spread(ours), f"{ours.log_loss:.3f}",
             f"{ours.calibration_error:.1f}", f"{ours.calibration_floor:.1f}",
             "" if unlearned is None else f"{unlearned.accuracy:.2f}",
-            f"{other.method} {other.accuracy:.2f}", f"{-other.difference:+.2f}{chance}",
+            f"{other.method} {other.accuracy:.2f}", f"{-other.difference:+z.2f}{chance}",
         ])  # fmt: skip
     return grid_to_markdown(Grid(headings, rows)) if rows else ""
 
