@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.accuracy import OUTPUT
-from dbdl.experiments.printing import Grid, grid_to_markdown, to_markdown
+from dbdl.experiments.printing import Grid, grid_to_markdown, text_cells, to_markdown
 from dbdl.experiments.run import latest, read_records
 from dbdl.experiments.spec import load_table
 from dbdl.experiments.summary import MAJORITY, OURS, UNLEARNED, Line, in_splits, summarise
@@ -83,7 +83,7 @@ def summary(_: str) -> str:
         other = best(line for line in lines_of(name) if not line.method.startswith(OURS))
         chance = f" (p {other.p_value:.2g})" if np.isfinite(other.p_value) else ""
         rows.append([
-            title_of(name, ours), with_spread(ours), f"{ours.log_loss:.3f}",
+            title_of(name, ours), text_cells(ours)["accuracy %"], f"{ours.log_loss:.3f}",
             f"{ours.calibration_error:.1f}", f"{ours.calibration_floor:.1f}",
             "" if unlearned is None else f"{unlearned.accuracy:.2f}",
             f"{other.method} {other.accuracy:.2f}", f"{-other.difference:+z.2f}{chance}",
@@ -120,7 +120,7 @@ def readme(_: str) -> str:
     return grid_to_markdown(Grid(headings, rows)) if rows else ""
 
 
-def best(lines: Sequence[Line]) -> Line:
+def best(lines: Iterable[Line]) -> Line:
     """The most accurate of some lines."""
     return max(
         (line for line in lines if line.method != MAJORITY and np.isfinite(line.accuracy)),
@@ -132,12 +132,6 @@ def in_bold(line: Line, top: float, *, named: bool = False) -> str:
     """An accuracy, in bold if it is the highest."""
     text = f"{line.method} " * named + f"{line.accuracy:.2f}"
     return f"**{text}**" if line.accuracy >= top else text
-
-
-def with_spread(line: Line) -> str:
-    """An accuracy with its standard deviation over splits."""
-    spread = f" ± {line.spread:.2f}" if np.isfinite(line.spread) else ""
-    return f"{line.accuracy:.2f}{spread}"
 
 
 def short_title(name: str) -> str:
