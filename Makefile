@@ -60,7 +60,8 @@ test-slow: $(VENV)/.installed-test
 
 # The GPU backend without a GPU: its kernels run in Triton's interpreter, with PyTorch for the CPU.
 test-interpreter: $(VENV)/.installed-test $(VENV)/.installed-torch
-	TRITON_INTERPRET=1 $(RUN) -m pytest -n auto tests/backends/test_torch_backend.py $(PYTEST_ARGS)
+	TRITON_INTERPRET=1 $(RUN) -m pytest -n auto tests/backends/test_torch_backend.py \
+	    tests/backends/test_torch_views.py $(PYTEST_ARGS)
 
 test-browser: $(VENV)/.installed-browser
 	$(RUN) tests/browser/chromium.py

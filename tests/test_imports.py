@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "views": {"_arrays", "_products", "_threads", "model", "rows"},
     "missing": {"_arrays", "_products", "_threads", "model", "views", "backends", "draws"},
     "backends": {
-        "_arrays", "model", "coding", "rows", "draws", "_products", "_threads", "_compile",
+        "_arrays", "model", "coding", "rows", "views", "draws", "_products", "_threads", "_compile",
         "_extras", "_processor", "_warnings",
     },
     "sampler": {"model", "backends", "missing", "draws", "_threads", "_files", "_archives"},

@@ -393,7 +393,7 @@ def test_a_batch_leaves_the_memory_before_it_alone():
     (_, chain), (X, y) = learn_stream(stream(1))[-1], list(stream(2))[1]
     before = chain.priors.atoms.precision.copy()
     state, batch = take_batch(replace(begin(0), chains=[chain]), X, y)
-    data = batch.through(np.arange(len(X)), chain.view, 1)
+    data = batch.through(np.arange(len(X)), chain.view, NumbaBackend())
     continue_chain(KEY, chain, data, SETTINGS, NumbaBackend())
     np.testing.assert_array_equal(chain.priors.atoms.precision, before)
     assert isinstance(state.chains[0], online.OnlineChain)

@@ -30,7 +30,7 @@ from dbdl.views import (
     view_named,
 )
 from dbdl.views import view as view_module
-from dbdl.views.sums import Conversion, all_residuals, class_means, residual_products
+from dbdl.views.sums import Conversion
 from dbdl.views.whitening import spectrum_of_products, spectrum_of_rows
 
 LINEAR = [
@@ -91,8 +91,8 @@ def test_the_covariance_is_shrunk_by_the_rule_of_ledoit_and_wolf(shape):
     rows = make_rows(*shape)
     slow = SlowView(view_named("whitened"), rows.X, rows.class_of_row)
     convert, ones = Conversion(0, False), np.ones(shape[1])
-    centres = class_means(rows, convert)
-    direct = spectrum_of_products(*residual_products(rows, convert, centres, ones), shape[0])
+    centres = rows.class_means(convert)
+    direct = spectrum_of_products(*rows.residual_products(convert, centres, ones), shape[0])
     assert direct.shrinkage() == pytest.approx(slow.shrinkage, rel=1e-9)
     assert 0 < slow.shrinkage < 1
 
@@ -102,9 +102,9 @@ def test_the_covariance_is_shrunk_by_the_rule_of_ledoit_and_wolf(shape):
 def test_fewer_rows_than_features_give_the_power_of_the_direct_form(exponent, n_rows):
     rows = make_rows(n_rows, 30, n_classes=2)
     convert, ones = Conversion(0, False), np.ones(30)
-    centres = class_means(rows, convert)
-    direct = spectrum_of_products(*residual_products(rows, convert, centres, ones), n_rows)
-    dual = spectrum_of_rows(all_residuals(rows, convert, centres, ones))
+    centres = rows.class_means(convert)
+    direct = spectrum_of_products(*rows.residual_products(convert, centres, ones), n_rows)
+    dual = spectrum_of_rows(rows.residuals(convert, centres, ones))
     assert dual.shrinkage() == pytest.approx(direct.shrinkage(), rel=1e-9)
     expected = direct.power(exponent, 1e-14)
     np.testing.assert_allclose(

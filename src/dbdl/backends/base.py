@@ -27,6 +27,7 @@ from dbdl.model.priors import Priors
 from dbdl.model.record import ArrayRecord
 from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights, tree_sum
+from dbdl.views import Fitted, LabelledRows, Recipe
 
 Births = NDArray[np.int64]
 
@@ -170,7 +171,20 @@ class AtomVerbs(Arrays, Protocol):
         """Log density of usage, selection probabilities and atoms (`dbdl.model.joint`)."""
 
 
-class Backend(RowVerbs, AtomVerbs, Protocol):
+class ViewVerbs(Protocol):
+    """Verbs over views, which `dbdl.views` describes."""
+
+    def fit_view(self, recipe: Recipe, rows: LabelledRows) -> Fitted:
+        """Learn a view from rows."""
+
+    def see(self, view: Any, rows: LabelledRows) -> Any:
+        """Rows to learn from as a view shows them, for `RowVerbs.place`."""
+
+    def see_new(self, view: Any, X: Floats) -> Floats:
+        """New rows (n_samples, n_features) in memory as a view shows them, in memory too."""
+
+
+class Backend(RowVerbs, AtomVerbs, ViewVerbs, Protocol):
     """All verbs, including those over published atoms and codes."""
 
     #: "cpu" or "cuda".

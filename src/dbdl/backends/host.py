@@ -32,6 +32,7 @@ from dbdl.model.priors import Priors
 from dbdl.model.ridge import ridge, scaled_ridge
 from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import SUM_ROWS, UsageSums, Weights
+from dbdl.views import Fitted, LabelledRows, Recipe
 
 #: Atoms drawn by one product, and the most features per task; pairs of features share the address
 #: of a draw.
@@ -94,6 +95,18 @@ class HostBackend(HostArrays):
 
     def lane(self, alone: bool = False) -> AbstractContextManager[Any]:
         return nullcontext()  # threads overlap anyway
+
+    # -------------------------------------------------------------------------------- the views
+
+    def fit_view(self, recipe: Recipe, rows: LabelledRows) -> Fitted:
+        return recipe.fit(rows)
+
+    def see(self, view: Any, rows: LabelledRows) -> Any:
+        return rows.through(view)
+
+    def see_new(self, view: Any, X: Floats) -> Floats:
+        seen: Floats = view.apply(X, self.n_threads)
+        return seen
 
     # -------------------------------------------------------------------------------- the atoms
 

@@ -38,6 +38,7 @@ from dbdl.backends.base import (
     number_rows,
 )
 from dbdl.backends.host import HostBackend
+from dbdl.backends.torch_views import DeviceRows, can_map, map_rows
 from dbdl.coding.coder import PreparedAtoms
 from dbdl.coding.omp import DEPENDENCE, NOISE, Rule
 from dbdl.draws import Key, Site
@@ -47,6 +48,7 @@ from dbdl.model.definite import solve_definite
 from dbdl.model.priors import Priors
 from dbdl.model.state import Classes, Codes, Doubles, Floats, Parameters
 from dbdl.model.statistics import AtomSums, UsageSums, Weights
+from dbdl.views import Fitted, LabelledRows, OwnView, Recipe
 
 #: Pairs of features, or atoms, that one program draws.
 DRAW_BLOCK = 256
@@ -126,7 +128,9 @@ class TorchBackend(HostBackend):
 
     # -------------------------------------------------------------------------- moving arrays
 
-    def put(self, array: NDArray[Any]) -> Tensor:
+    def put(self, array: NDArray[Any] | Tensor) -> Tensor:
+        if isinstance(array, Tensor):  # rows that a view has mapped
+            return array
         # Not blocking: PyTorch reads a NumPy array before this returns.
         here = torch.from_numpy(np.ascontiguousarray(array))
         return here.to(self.device, copy=True, non_blocking=True)
@@ -137,8 +141,9 @@ class TorchBackend(HostBackend):
     def dot(self, one: Tensor, other: Tensor) -> float:
         return float(torch.dot(one.double().flatten(), other.double().flatten()))
 
-    def place(self, X: Floats, class_of_row: Classes, sample_weight: Weights = None) -> DeviceData:
-        data = self.hold(number_rows(in_memory(X), class_of_row, sample_weight))
+    def place(self, X: Any, class_of_row: Classes, sample_weight: Weights = None) -> DeviceData:
+        X = X if isinstance(X, Tensor) else in_memory(X)
+        data = self.hold(number_rows(X, class_of_row, sample_weight))
         return replace(data, square=float(sum_of_squares(data.X, 1).sum()))
 
     def hold(self, data: Data) -> DeviceData:
@@ -176,6 +181,27 @@ class TorchBackend(HostBackend):
         """Launch kernels on this device, even outside its lanes."""
         on_gpu = self.device.startswith("cuda")
         return torch.cuda.device(self.device) if on_gpu else nullcontext()
+
+    # -------------------------------------------------------------------------------- the views
+
+    def fit_view(self, recipe: Recipe, rows: LabelledRows) -> Fitted:
+        if isinstance(recipe, OwnView):
+            return recipe.fit(rows)
+        with self._here(), exact_products():
+            here: Any = DeviceRows.of(rows, self.device)
+            return recipe.fit(here)
+
+    def see(self, view: Any, rows: LabelledRows) -> Any:
+        if not can_map(view):
+            return rows.through(view)
+        with self._here(), exact_products():
+            return map_rows(view, self.put(rows.X))
+
+    def see_new(self, view: Any, X: Floats) -> Floats:
+        if not can_map(view):
+            return super().see_new(view, X)
+        with self._here(), exact_products():
+            return self.to_host(map_rows(view, self.put(X)))
 
     # -------------------------------------------------------------------------------- the codes
 

@@ -415,7 +415,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             if journal.is_ahead:
                 return self
             ensembles = []
-            for sized in self._each_size(problem):
+            for sized in self._each_size(problem, crew):
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
                 ensembles.append(Ensemble.of(sized, members, candidates))
             best, self.size_curve_ = smallest_good(ensembles)
@@ -590,7 +590,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )
         if self._has_automatic_views:
-            problem = problem.with_views(self._usable_views(problem, problem.views, state))
+            usable = self._usable_views(problem, crew, problem.views, state)
+            problem = problem.with_views(usable)
         if self.n_initial_atoms == "auto":
             problem = with_sizes(problem)
         if crew.engine is not None and kind in ("recoded", "joint"):
@@ -609,11 +610,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         return isinstance(self.views, str) and self.views == "auto"
 
     def _usable_views(
-        self, problem: Problem, views: Views, state: OnlineState | None = None
+        self, problem: Problem, crew: Crew, views: Views, state: OnlineState | None = None
     ) -> Views:
         """Return the automatic views without those that ruin the rows; later batches keep them."""
         if state is None or not state.chains:
-            return usable_views(problem, views)
+            return usable_views(problem, views, crew)
         known = (chain.view for chain in state.chains)
         return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
 
@@ -626,10 +627,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
 
-    def _each_size(self, problem: Problem) -> list[Problem]:
+    def _each_size(self, problem: Problem, crew: Crew) -> list[Problem]:
         """Return the problem with each number of initial atoms that is tried."""
         # several sizes share their views, which are looked at once
-        usable = cache(partial(self._usable_views, problem))
+        usable = cache(partial(self._usable_views, problem, crew))
 
         def views_for(atoms_per_row: float) -> Views:
             views = self._views(atoms_per_row, len(problem.class_of_row), problem.n_classes)

@@ -109,7 +109,7 @@ def nearest_rows(
 
     Zero rows are nearest to no atom.
     """
-    rows = member.view.apply(X.astype(member.atoms.dtype), backend.n_threads)
+    rows = backend.see_new(member.view, X.astype(member.atoms.dtype))
     cosines = row_products(np.ascontiguousarray(rows), member.atoms[atoms]).astype(np.float64).T
     norms = np.linalg.norm(rows.astype(np.float64), axis=1)  # rows as they are are not of unit norm
     cosines /= np.where(norms > 0, norms, 1.0)

@@ -21,7 +21,6 @@ from dbdl._threads import map_blocks
 from dbdl.learn.chain import ChainSettings
 from dbdl.model.state import Doubles, Floats
 from dbdl.views import Fitted, FittedView, LabelledRows, Recipe, View
-from dbdl.views.sums import largest_exponent, mean_length
 from dbdl.views.view import MAPPED_ROWS, MOST_WHITENED
 
 #: Least variance of a direction as a fraction of the largest: smaller ones are rounding errors.
@@ -106,10 +105,10 @@ def settings_in(basis: Basis, settings: ChainSettings, rows: LabelledRows) -> Ch
         settings = replace(settings, feature_precision=basis.precision)
     if settings.initial_atoms is None:
         return settings
-    exponent, dtype = largest_exponent(rows), rows.X.dtype
-    atoms = unit_rows(settings.initial_atoms) * mean_length(rows, exponent)
+    exponent = rows.largest_exponent()
+    atoms = unit_rows(settings.initial_atoms) * rows.mean_length(exponent)
     with np.errstate(over="ignore"):
-        atoms = clipped_to(np.ldexp(atoms, exponent), dtype)
+        atoms = clipped_to(np.ldexp(atoms, exponent), rows.dtype)
     return replace(settings, initial_atoms=basis.apply(atoms))
 
 

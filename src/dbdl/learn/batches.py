@@ -71,9 +71,9 @@ class Batch:
         X, class_of_row, weight = self.data.X, self.data.class_of_row, self.data.sample_weight
         return LabelledRows(X, class_of_row, self.data.n_classes, sample_weight=weight)
 
-    def through(self, rows: NDArray[np.int64], view: Fitted, n_threads: int) -> Data:
+    def through(self, rows: NDArray[np.int64], view: Fitted, backend: Backend) -> Data:
         """Return some of the rows as a view shows them."""
-        X, class_of_row = view.apply(self.data.X[rows], n_threads), self.data.class_of_row[rows]
+        X, class_of_row = backend.see_new(view, self.data.X[rows]), self.data.class_of_row[rows]
         weight = some_weights(self.data.sample_weight, rows)
         return replace(
             self.data,
@@ -195,15 +195,15 @@ def learn_batch_in_chain(
     own, rows = journal.chain(share.number, problem), share.fold.learn
     if known is None:
         first = problem.rows_of(rows)._replace(n_threads=backend.n_threads)
-        view = share.view.fit(first)
-        data = batch.through(rows, view, backend.n_threads)
+        view = backend.fit_view(share.view, first)
+        data = batch.through(rows, view, backend)
         settings = settings_in(view, settings, first)
         learned = learn_chain(
             key, data.X, data.class_of_row, settings, backend, own, data.sample_weight
         )
     else:
         view, settings = known.view, replace(settings, initial_atoms=None)
-        data = batch.through(rows, view, backend.n_threads)
+        data = batch.through(rows, view, backend)
         known = forget(known, forgetting, settings.prior_of_atoms(data.n_features))
         learned = continue_chain(key, known, data, settings, backend, own)
     sums, label_atoms = label_batch(learned, known, problem.labels, coders, backend)

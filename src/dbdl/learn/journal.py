@@ -116,7 +116,7 @@ def snapshot_scope(problem: Problem) -> Scope:
         "n_features": X.shape[1] + n_appended,
         "n_classes": problem.n_classes,
     }
-    return Scope(sizes, X.dtype)
+    return Scope(sizes, problem.dtype)
 
 
 def atoms_scope(problem: Problem) -> Scope:
@@ -124,7 +124,7 @@ def atoms_scope(problem: Problem) -> Scope:
     X: Any = problem.X
     n_labels = 0 if problem.labels.kind in ("none", "recoded") else problem.n_classes
     sizes = {"n_features": X.shape[1], "n_classes": problem.n_classes, "n_labels": n_labels}
-    return Scope(sizes, X.dtype)
+    return Scope(sizes, problem.dtype)
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,11 @@ class Member(LabelledAtoms):
 
     def encode(self, X: Floats, backend: Backend) -> csr_matrix:
         """Codes (n_samples, n_atoms) of rows as they are."""
-        return self.coder.encode(self.view.apply(X, backend.n_threads), self.prepared, backend)
+        return self.coder.encode(backend.see_new(self.view, X), self.prepared, backend)
 
     def log_evidence(self, X: Floats, backend: Backend, *, unit: bool) -> Doubles:
         """Log density (n_samples,) of rows as they are; see `dbdl.coding.evidence`."""
-        rows, n_threads = self.view.apply(X, backend.n_threads), backend.n_threads
+        rows, n_threads = backend.see_new(self.view, X), backend.n_threads
         codes = self.coder.encode(rows, self.prepared, backend)
         return log_evidence(
             rows, codes, self.prepared, self.selection_probability, unit=unit, n_threads=n_threads
@@ -226,10 +226,10 @@ class MemberWork:
         rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
         gaps = problem.gaps_of(rows)
         rows = gaps.filled(rows)
-        view = share.view.fit(rows)
+        view = backend.fit_view(share.view, rows)
         settings = problem.settings_of(share)
         basis = basis_of(view, settings, share.length_scale)
-        X = rows.through(basis)
+        X = backend.see(basis, rows)
         turn = basis.turn if isinstance(basis, SmoothBasis) else None
         own_problem = problem.of_member(
             rows._replace(X=X),
@@ -266,7 +266,7 @@ class MemberWork:
             return [atoms.label_atoms] * len(self.coders)
         problem = self.own_problem
         if self.basis is not self.view:
-            problem = replace(problem, X=self.view.apply(self.rows.X))
+            problem = replace(problem, X=self.backend.see(self.view, self.rows))
         return recoded_label_atoms(problem, atoms.prepared, self.coders, self.backend)
 
 
@@ -289,7 +289,7 @@ def score_rows(
     backend: Backend,
 ) -> list[Scores]:
     """Scores (n_samples, n_classes) of rows by each coder, with its label atoms."""
-    codes = encode_each(view.apply(X, backend.n_threads), atoms, coders, backend)
+    codes = encode_each(backend.see_new(view, X), atoms, coders, backend)
     return [c @ w for c, w in zip(codes, label_atoms, strict=True)]
 
 
@@ -302,7 +302,7 @@ def recoded_label_atoms(
             codes, problem.class_of_row, problem.n_classes, problem.labels.penalty, backend,
             problem.sample_weight,
         )
-        for codes in encode_each(np.asarray(problem.X), atoms, coders, backend)
+        for codes in encode_each(backend.to_host(problem.X), atoms, coders, backend)
     ]  # fmt: skip
 
 
@@ -354,7 +354,7 @@ def learn_with_labels(
         if settings.atom_precision is None:
             settings = replace(settings, atom_precision=float(X.shape[1]))
         weight = labels.weights[0]
-        X = append_labels(np.asarray(X), problem.class_of_row, problem.n_classes, weight)
+        X = append_labels(backend.to_host(X), problem.class_of_row, problem.n_classes, weight)
         settings = with_label_columns(settings, problem.n_classes)
     return learn_chain(
         key, X, problem.class_of_row, settings, backend, journal, problem.sample_weight,

@@ -116,6 +116,11 @@ class Problem:
         row_bytes = (n_features + 1) * self.X.itemsize  # a view may append a coordinate
         return ProblemSize(n_rows, self.settings.n_start(n_rows), row_bytes)
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Float32 or float64. Rows on a device have a dtype of another package."""
+        return np.dtype(str(self.X.dtype).rpartition(".")[-1])
+
     def key(self, number: int) -> Key:
         """Key of the random draws of a chain."""
         return make_key(self.seed, FIRST_CHAIN + number)

@@ -7,12 +7,15 @@ learned for nothing. Nearest neighbours show such a view at once.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dbdl._products import block_product
+from dbdl.backends import Backend
+from dbdl.backends.crew import Crew
 from dbdl.draws import make_key
 from dbdl.learn.held_out import stratified_folds
 from dbdl.learn.problem import N_FOLDS, Problem
@@ -26,7 +29,7 @@ MOST_NEIGHBOURS, MOST_ROWS, LEAST_ROWS = 600, 300, 50
 LEAST_SHARE = 0.5
 
 
-def usable_views(problem: Problem, views: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
+def usable_views(problem: Problem, views: tuple[Recipe, ...], crew: Crew) -> tuple[Recipe, ...]:
     """Return the views in which neighbours of a row often have its class.
 
     Views are fitted to some of the rows, and the neighbours of others are looked up. All views are
@@ -42,7 +45,7 @@ def usable_views(problem: Problem, views: tuple[Recipe, ...]) -> tuple[Recipe, .
     known, asked = (_in_memory(problem, rows) for rows in (learn, held_out))
     gaps = problem.gaps_of(known)
     known, asked = gaps.filled(known), asked._replace(X=gaps.fill(asked.X))
-    share = np.array([_share_of_same_class(view, known, asked) for view in views])
+    share = np.array(crew.here().map(partial(_share_of_same_class, known, asked), views))
     return tuple(
         view for view, own in zip(views, share, strict=True) if own >= LEAST_SHARE * share.max()
     )
@@ -54,10 +57,13 @@ def _in_memory(problem: Problem, rows: NDArray[np.int64]) -> LabelledRows:
     return LabelledRows(X, problem.class_of_row[rows], problem.n_classes, sample_weight=weight)
 
 
-def _share_of_same_class(view: Recipe, known: LabelledRows, asked: LabelledRows) -> float:
+def _share_of_same_class(
+    known: LabelledRows, asked: LabelledRows, view: Recipe, backend: Backend
+) -> float:
     """Share of rows whose nearest neighbour, by the angle, has the same class."""
-    fitted = view.fit(known)
-    cosines = block_product(fitted.apply(asked.X), np.ascontiguousarray(fitted.apply(known.X).T))
+    fitted = backend.fit_view(view, known)
+    seen, neighbours = (backend.see_new(fitted, rows.X) for rows in (asked, known))
+    cosines = block_product(seen, np.ascontiguousarray(neighbours.T))
     nearest = cosines.argmax(axis=1)
     same = known.class_of_row[nearest] == asked.class_of_row
     return float(np.average(same, weights=asked.sample_weight))

@@ -35,7 +35,7 @@ from dbdl.model.record import Record
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import Classes, Doubles, Floats, Number, doubles, reals
 from dbdl.views import LabelledRows
-from dbdl.views.sums import Conversion, class_means
+from dbdl.views.sums import Conversion
 from dbdl.views.whitening import spectrum_of_products
 
 Mask = NDArray[np.bool_]
@@ -221,11 +221,11 @@ def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | No
     n_values = np.zeros((rows.n_classes, n_features))
     np.add.at(n_values, classes, labels.times((~missing).astype(np.float64)))
     n_in_class = np.bincount(classes, rows.sample_weight, rows.n_classes)[:, np.newaxis]
-    centres = class_means(rows, AS_THEY_ARE) * n_in_class / (n_values + 1.0)
+    centres = rows.class_means(AS_THEY_ARE) * n_in_class / (n_values + 1.0)
     z = np.where(missing, centres[classes], z)
     within = np.zeros((n_features, n_features)) if n_features <= MOST_FEATURES else None
     for _ in range(N_ROUNDS if missing.any() else 1):
-        centres = class_means(rows._replace(X=z), AS_THEY_ARE)
+        centres = rows._replace(X=z).class_means(AS_THEY_ARE)
         residual = z - centres[classes]
         if within is not None:
             products = block_product(labels.times(residual).T, residual)
@@ -238,7 +238,7 @@ def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | No
         inverses = None if within is None else Inverses(within, rows.sample_weight)
         z = z - solve_gaps(precision, residual[:, np.newaxis], missing, inverses)[:, 0]
         z = np.clip(z, -FARTHEST, FARTHEST)
-    return class_means(rows._replace(X=z), AS_THEY_ARE), precision
+    return rows._replace(X=z).class_means(AS_THEY_ARE), precision
 
 
 class Inverses(NamedTuple):

@@ -129,7 +129,7 @@ class DrawnGaps(Complete):
 
     def draw(self, key: Key, state: State, data: Data, backend: Backend) -> Data:
         """Return the data with their missing entries drawn given codes, atoms and noise."""
-        X, now = self.X.copy(), state.parameters
+        X, now = np.array(backend.to_host(self.X)), state.parameters
         codes, atoms = backend.codes_to_host(state.codes), backend.to_host(now.atoms)
         deviation = 1.0 / np.sqrt(now.noise_precision)
         for block in block_slices(len(X), SUM_ROWS):

@@ -20,14 +20,13 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from dbdl._products import block_product, row_products
 from dbdl._threads import map_blocks
 from dbdl.model.record import Record
 from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import Apart, Positive, doubles
-from dbdl.views.sums import LabelledRows, evenly_spread
+from dbdl.views.sums import LabelledRows
 from dbdl.views.view import MAPPED_ROWS, FittedView, View
 
 #: The view of the coordinates by default.
@@ -70,9 +69,8 @@ class KernelView(Record):
 
     def fit(self, rows: LabelledRows) -> FittedKernelView:
         """Learn the view from rows; held-out rows must not be among them."""
-        kernel = fit_kernel(self.inner.fit(rows), rows.X)
-        mapped = rows._replace(X=rows.through(kernel))
-        return FittedKernelView(self, kernel, self.outer.fit(mapped))
+        kernel = fit_kernel(self.inner.fit(rows), rows)
+        return FittedKernelView(self, kernel, self.outer.fit(rows.mapped(kernel)))
 
 
 @dataclass(frozen=True)
@@ -187,12 +185,12 @@ def kernel_of_cosines(cosines: Doubles, distance: float) -> Doubles:
     return values
 
 
-def fit_kernel(inner: FittedView, X: Any) -> Kernel:
+def fit_kernel(inner: FittedView, rows: LabelledRows) -> Kernel:
     """Choose landmarks, evenly spread over the rows, and find their coordinates."""
-    landmarks = inner.apply(X[evenly_spread(len(X), MOST_LANDMARKS)]).astype(np.float64)
-    cosines = block_product(landmarks, np.ascontiguousarray(landmarks.T))
+    landmarks = rows.landmarks(inner, MOST_LANDMARKS)
+    cosines = rows.inner_products(landmarks)
     apart = 1.0 - cosines[np.triu_indices(len(landmarks), 1)]
     distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
-    values, vectors = eigh(kernel_of_cosines(cosines, distance))
+    values, vectors = rows.eigen(kernel_of_cosines(cosines, distance))
     some = values > LEAST_EIGENVALUE * values[-1]
     return Kernel(inner, landmarks, distance, vectors[:, some] / np.sqrt(values[some]))

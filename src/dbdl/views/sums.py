@@ -1,7 +1,8 @@
-"""Sums over labelled rows from which views are learned: class means, variances, products.
+"""Labelled rows, and their sums from which views are learned: class means, variances, products.
 
 Rows are walked in blocks of a fixed size, and sums follow one binary tree, so the result has the
-same bits for rows in memory, rows that are read in parts, and rows on a cluster.
+same bits for rows in memory, rows that are read in parts, and rows on a cluster. Rows on a GPU have
+the same methods (`dbdl.backends.torch_views`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from dbdl._arrays import unit_rows
 from dbdl._products import block_product
@@ -19,6 +21,7 @@ from dbdl._threads import block_slices, run_blocks
 from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.statistics import SUM_ROWS, Weights, some_weights, tree_sum
 from dbdl.rows.lazy import LazyRows
+from dbdl.views.whitening import Spectrum, spectrum_of_products, spectrum_of_rows
 
 
 class Labels(NamedTuple):
@@ -63,11 +66,25 @@ class LabelledRows(NamedTuple):
         weight = self.sample_weight
         return len(self.class_of_row) if weight is None else float(weight.sum())
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Float32 or float64."""
+        return np.dtype(self.X.dtype)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
     def through(self, view: Any) -> Any:
         """Return the rows as a view shows them, still to be read if they are read in parts."""
         if isinstance(self.X, LazyRows):
             return self.X.through(view)
         return view.apply(self.X, self.n_threads)
+
+    def mapped(self, view: Any) -> LabelledRows:
+        """Return the labelled rows as a view shows them."""
+        return self._replace(X=self.through(view))
 
     def each_block(self, function: Callable[[Floats, Labels], Any]) -> list[Any]:
         """Apply a function to each block of rows and their labels, where the rows are."""
@@ -79,6 +96,76 @@ class LabelledRows(NamedTuple):
     def total(self, function: Callable[[Floats, Labels], Doubles]) -> Doubles:
         """Sum of a function of the blocks."""
         return add_up(self.each_block(function))
+
+    # ----------------------------------------------------- what views are learned from
+
+    def largest_exponent(self) -> int:
+        """Exponent of the power of two just above the largest absolute value."""
+        return int(np.frexp(max(self.each_block(_largest)))[1])
+
+    def class_means(self, convert: Conversion) -> Doubles:
+        """Mean of the rows of each class (n_classes, n_features); 0 for a class without rows."""
+        sums = self.total(partial(_class_sums, convert, self.n_classes))
+        return sums / self.n_in_class[:, np.newaxis]
+
+    @property
+    def n_in_class(self) -> NDArray[Any]:
+        """Number of rows of each class (n_classes,) as a divisor: 1 for a class without rows."""
+        n_rows = np.bincount(self.class_of_row, self.sample_weight, self.n_classes)
+        return np.where(n_rows > 0, n_rows, 1)
+
+    def mean_square(self, convert: Conversion, centres: Doubles) -> Doubles:
+        """Mean of the squares of rows around the centres of their classes (n_features,)."""
+        return self.total(partial(_squares, convert, centres)) / self.n_rows
+
+    def mean_length(self, exponent: int) -> float:
+        """Root of the mean squared norm of rows, multiplied by 2 to the power of -exponent."""
+        nowhere = np.zeros((self.n_classes, self.n_features))
+        return float(np.sqrt(self.mean_square(Conversion(exponent, False), nowhere).sum())) or 1.0
+
+    def spectrum(self, convert: Conversion, centres: Doubles, scale: Doubles) -> Spectrum:
+        """Spectrum of the covariance of residuals.
+
+        Residuals are rows around the centres of their classes, multiplied by ``scale``
+        (n_features,). If there are fewer rows than features, it comes from their inner products.
+        """
+        if len(self.class_of_row) < self.n_features:
+            return spectrum_of_rows(self.residuals(convert, centres, scale), self.sample_weight)
+        return spectrum_of_products(*self.residual_products(convert, centres, scale), self.n_rows)
+
+    def residuals(self, convert: Conversion, centres: Doubles, scale: Doubles) -> Doubles:
+        """All residuals (n_samples, n_features)."""
+        return np.concatenate(self.each_block(partial(_residuals, convert, centres, scale)))
+
+    def residual_products(
+        self, convert: Conversion, centres: Doubles, scale: Doubles
+    ) -> tuple[Doubles, float]:
+        """Mean of the products of residuals (n_features, n_features), and of their fourth powers.
+
+        The fourth power of a residual is that of its norm.
+        """
+        parts = self.each_block(partial(_products, convert, centres, scale))
+        products = add_up([part[0] for part in parts])
+        fourth = float(add_up([part[1] for part in parts]))
+        return products / self.n_rows, fourth / self.n_rows
+
+    def mean_norm(self, view: Any) -> float:
+        """Root of the mean squared norm of rows that a view maps, before it scales them."""
+        return float(np.sqrt(self.total(partial(_squared_norms, view)) / self.n_rows)) or 1.0
+
+    def landmarks(self, view: Any, most: int) -> Doubles:
+        """At most this many rows, evenly spread, as a view shows them."""
+        some = self.X[evenly_spread(len(self.class_of_row), most)]
+        return view.apply(some).astype(np.float64)
+
+    def inner_products(self, rows: Doubles) -> Doubles:
+        """Inner products (n_rows, n_rows) of some rows, such as landmarks."""
+        return block_product(rows, np.ascontiguousarray(rows.T))
+
+    def eigen(self, matrix: Doubles) -> tuple[Doubles, Doubles]:
+        """Eigenvalues (n,), ascending, and eigenvectors in the columns of (n, n)."""
+        values, vectors = eigh(matrix)
+        return values, vectors
 
 
 def evenly_spread(n_rows: int, most: int) -> NDArray[np.int64]:
@@ -110,51 +197,6 @@ class Conversion(NamedTuple):
         return unit_rows(X) if self.unit else np.ldexp(X, -self.exponent)
 
 
-def largest_exponent(rows: LabelledRows) -> int:
-    """Exponent of the power of two just above the largest absolute value."""
-    largest = max(rows.each_block(_largest))
-    return int(np.frexp(largest)[1])
-
-
-def class_means(rows: LabelledRows, convert: Conversion) -> Doubles:
-    """Mean of the rows of each class (n_classes, n_features); 0 for a class without rows."""
-    sums = rows.total(partial(_class_sums, convert, rows.n_classes))
-    n_rows = np.bincount(rows.class_of_row, rows.sample_weight, rows.n_classes)
-    return sums / np.where(n_rows > 0, n_rows, 1)[:, np.newaxis]
-
-
-def mean_square(rows: LabelledRows, convert: Conversion, centres: Doubles) -> Doubles:
-    """Mean of the squares of rows around the centres of their classes (n_features,)."""
-    return rows.total(partial(_squares, convert, centres)) / rows.n_rows
-
-
-def mean_length(rows: LabelledRows, exponent: int) -> float:
-    """Root of the mean squared norm of rows, multiplied by 2 to the power of minus an exponent."""
-    nowhere = np.zeros((rows.n_classes, rows.X.shape[1]))
-    return float(np.sqrt(mean_square(rows, Conversion(exponent, False), nowhere).sum())) or 1.0
-
-
-def residual_products(
-    rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
-) -> tuple[Doubles, float]:
-    """Mean of the products of residuals (n_features, n_features), and of their fourth powers.
-
-    Residuals are rows around the centres of their classes, multiplied by ``scale`` (n_features,).
-    The fourth power of a residual is that of its norm.
-    """
-    parts = rows.each_block(partial(_products, convert, centres, scale))
-    n_rows = rows.n_rows
-    products = add_up([part[0] for part in parts])
-    return products / n_rows, float(add_up([part[1] for part in parts])) / n_rows
-
-
-def all_residuals(
-    rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
-) -> Doubles:
-    """All residuals (n_samples, n_features), for fewer rows than features."""
-    return np.concatenate(rows.each_block(partial(_residuals, convert, centres, scale)))
-
-
 def _largest(X: Floats, labels: Labels) -> float:
     return float(np.abs(X).max(initial=0))
 
@@ -181,3 +223,7 @@ def _products(
     residuals = _residuals(convert, centres, scale, X, labels)
     fourth = labels.times((residuals**2).sum(axis=1) ** 2)
     return block_product(labels.times(residuals).T, residuals), fourth.sum()
+
+
+def _squared_norms(view: Any, X: Floats, labels: Labels) -> Any:
+    return labels.times(view.before_scaling(X).astype(np.float64) ** 2).sum()

@@ -35,18 +35,7 @@ from dbdl._threads import map_blocks
 from dbdl.model.record import Record
 from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import TINY, Number, Positive, doubles
-from dbdl.views.sums import (
-    Conversion,
-    LabelledRows,
-    Labels,
-    all_residuals,
-    class_means,
-    largest_exponent,
-    mean_length,
-    mean_square,
-    residual_products,
-)
-from dbdl.views.whitening import Spectrum, spectrum_of_products, spectrum_of_rows
+from dbdl.views.sums import Conversion, LabelledRows
 
 #: With more features than this, a whitened view divides by standard deviations alone: a map between
 #: all pairs of features would be larger than the atoms.
@@ -126,24 +115,23 @@ class View(Record):
 
     def fit(self, rows: LabelledRows) -> FittedView:
         """Learn the view from rows; held-out rows must not be among them."""
-        dtype = rows.X.dtype
-        exponent = largest_exponent(rows) if self.normalize else 0
+        dtype, n_features = rows.dtype, rows.n_features
+        exponent = rows.largest_exponent() if self.normalize else 0
         convert = Conversion(exponent, self.unit)
-        n_features = rows.X.shape[1]
         mean, scale, matrix = np.zeros(n_features), np.ones(n_features), None
         if self.is_learned:
-            centres = class_means(rows, convert)
+            centres = rows.class_means(convert)
             whole = _mean_of_all(rows, centres)
             mean = whole if self.centred else mean
             whitens = self.power > 0
             within = self.scale == "within" or (whitens and n_features > MOST_WHITENED)
             if self.scale == "total" or within:
                 around = centres if within else np.broadcast_to(whole, centres.shape)
-                scale = _inverse_root(mean_square(rows, convert, around), centres, dtype)
+                scale = _inverse_root(rows.mean_square(convert, around), centres, dtype)
             if whitens and n_features <= MOST_WHITENED:
-                spectrum = _spectrum(rows, convert, centres, scale)
+                spectrum = rows.spectrum(convert, centres, scale)
                 matrix = spectrum.power(-self.power, n_features * float(np.finfo(dtype).eps))
-        length = mean_length(rows, exponent) if self.unit else 1.0
+        length = rows.mean_length(exponent) if self.unit else 1.0
         fitted = FittedView(self, exponent, mean, scale, matrix, 1.0, length)
         return replace(fitted, size=fitted.measure(rows)) if self.normalize else fitted
 
@@ -172,16 +160,6 @@ def _inverse_root(variance: Doubles, centres: Doubles, dtype: Any) -> Doubles:
     inverse = np.ones_like(variance)
     inverse[some] = 1.0 / np.sqrt(variance[some])
     return inverse
-
-
-def _spectrum(
-    rows: LabelledRows, convert: Conversion, centres: Doubles, scale: Doubles
-) -> Spectrum:
-    n_rows, n_features = rows.X.shape
-    if n_rows < n_features:
-        residuals = all_residuals(rows, convert, centres, scale)
-        return spectrum_of_rows(residuals, rows.sample_weight)
-    return spectrum_of_products(*residual_products(rows, convert, centres, scale), rows.n_rows)
 
 
 @dataclass(frozen=True)
@@ -248,6 +226,11 @@ class FittedView(Record):
         return self.recipe.name
 
     @property
+    def is_plain(self) -> bool:
+        """Whether rows are scaled to unit norm, and nothing else."""
+        return not (self.recipe.is_learned or self.recipe.constant)
+
+    @property
     def knows_size(self) -> bool:
         """Whether mapped rows tell the size of the rows."""
         return self.recipe.constant and not self.recipe.unit
@@ -268,7 +251,7 @@ class FittedView(Record):
 
     def _map(self, X: Floats) -> Floats:
         dtype = X.dtype
-        if not (self.recipe.is_learned or self.recipe.constant):
+        if self.is_plain:
             return X  # of any scale
         rows = unit_rows(X) if self.recipe.unit else _moderate(times_powers(X, self._shift(X)))
         rows = (rows - self.mean.astype(dtype)) * self.scale.astype(dtype)
@@ -289,15 +272,13 @@ class FittedView(Record):
 
     def measure(self, rows: LabelledRows) -> float:
         """Root of the mean squared norm of mapped rows."""
-        if self.recipe.unit and not self.recipe.is_learned:
-            return 1.0
-        total = rows.total(self._squared_norms)
-        return float(np.sqrt(total / rows.n_rows)) or 1.0
+        return 1.0 if self.recipe.unit and not self.recipe.is_learned else rows.mean_norm(self)
 
-    def _squared_norms(self, X: Floats, labels: Labels) -> Any:
-        plain = not (self.recipe.is_learned or self.recipe.constant)
-        mapped = times_powers(X, self._shift(X)) if plain else self._map(X)
-        return labels.times(mapped.astype(np.float64) ** 2).sum()
+    def before_scaling(self, X: Floats) -> Floats:
+        """Mapped rows (n_samples, n_features_in) before they are scaled to unit norm."""
+        if self.is_plain:
+            return times_powers(X, self._shift(X))
+        return self._map(X)
 
     def map_covariance(self, covariance: Doubles) -> Doubles:
         """Covariance (n_features_in, n_features_in) of mapped atoms, given that of atoms.
@@ -318,7 +299,7 @@ class FittedView(Record):
         An atom's constant coordinate becomes its share of the mean of the rows. Plain atoms keep
         their unit norm.
         """
-        if not (self.recipe.is_learned or self.recipe.constant):
+        if self.is_plain:
             return atoms
         n_features = len(self.mean)
         back = self._unscale(atoms[:, :n_features].astype(np.float64))

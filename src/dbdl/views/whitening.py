@@ -34,23 +34,30 @@ class Spectrum(NamedTuple):
         Eigenvalues below ``least`` times the largest are raised to that, so that rounding errors
         are not amplified.
         """
-        n_features = self.vectors.shape[1]
-        mean = float(self.values.sum()) / n_features
+        rest, gain = self.gains(exponent, least)
+        matrix = block_product(np.ascontiguousarray(self.vectors.T) * gain, self.vectors)
+        matrix[np.diag_indices(len(matrix))] += rest
+        return (matrix + matrix.T) / 2
+
+    def gains(self, exponent: float, least: float) -> tuple[float, Doubles]:
+        """Power of the eigenvalue of all other directions, and by how much these (n,) exceed it."""
+        mean = float(self.values.sum()) / self.n_features
         if mean <= 0:  # all rows of a class are equal
-            return np.eye(n_features)
+            return 1.0, np.zeros_like(self.values)
         share = self.shrinkage()
         values = (1 - share) * self.values + share * mean
         rest = max(share * mean, least * float(values.max()))
-        gain = np.maximum(values, rest) ** exponent - rest**exponent
-        matrix = block_product(np.ascontiguousarray(self.vectors.T) * gain, self.vectors)
-        matrix[np.diag_indices(n_features)] += rest**exponent
-        return (matrix + matrix.T) / 2
+        return rest**exponent, np.maximum(values, rest) ** exponent - rest**exponent
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.vectors.shape[1])
 
     def shrinkage(self) -> float:
         """Weight of the identity in the shrunken covariance, between 0 and 1."""
-        n_features = self.vectors.shape[1]
-        square, mean = float(self.values @ self.values), float(self.values.sum()) / n_features
-        distance = square - n_features * mean**2
+        square, mean = float(self.values @ self.values), float(self.values.sum()) / self.n_features
+        distance = square - self.n_features * mean**2
         noise = (self.fourth - square) / self.n_rows
         return 1.0 if distance <= 0 else min(max(noise, 0.0) / distance, 1.0)
 
