@@ -15,9 +15,13 @@ from problem import KEY, make_problem
 from dbdl import DBDLClassifier
 from dbdl.backends import NumbaBackend, make_backend
 from dbdl.backends.sharded import InTurn, ShardedBackend
-from dbdl.coding import LassoPath, PreparedAtoms
+from dbdl.coding import Forward, LassoPath, PreparedAtoms
 from dbdl.learn.chain import ChainSettings, learn_chain
+from dbdl.learn.journal import Journal
 from dbdl.learn.labels import gibbs_label_atoms
+from dbdl.learn.members import learn_member
+from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.views import view_named
 
 on_device = pytest.mark.skipif(DEVICE is None, reason=WHY_NOT)
 
@@ -343,6 +347,23 @@ def test_label_atoms_by_gibbs_are_those_of_the_cpu():
         learned = learn_chain(KEY, problem.X, problem.class_of_row, settings, backend)
         found.append(gibbs_label_atoms(KEY, learned, settings, 0.1, backend))
     np.testing.assert_allclose(found[1], found[0], rtol=1e-8, atol=1e-10)
+
+
+@on_device
+@pytest.mark.parametrize("name", ["scaled and half-whitened + constant", "unit whitened"])
+def test_a_member_behind_a_view_is_that_of_the_cpu(name):
+    rng, class_of_row = np.random.default_rng(0), np.arange(24) % 2
+    X = rng.standard_normal((24, 4)) + 2 * class_of_row[:, np.newaxis]
+    settings = ChainSettings(n_sweeps=2, n_initial_atoms=8, n_start_nonzero=2)
+    views = (view_named(name),)
+    problem = Problem(X, class_of_row, 2, settings, LabelSettings(), n_chains=1, views=views)
+    expected, found = (
+        learn_member(problem, [Forward(2)], Journal(), problem.shares()[0], backend)
+        for backend in (NumbaBackend(), device_backend())
+    )
+    assert len(expected.scores[0]) > 0
+    np.testing.assert_allclose(found.scores[0], expected.scores[0], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.atoms.atoms, expected.atoms.atoms, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")

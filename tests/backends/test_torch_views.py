@@ -7,8 +7,6 @@ import gc
 import numpy as np
 import pytest
 
-from dbdl import DBDLClassifier
-from dbdl.learn.usable import usable_views
 from dbdl.views import (
     AUTOMATIC,
     AUTOMATIC_FOR_FEW_ATOMS,

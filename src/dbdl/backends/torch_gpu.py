@@ -599,15 +599,23 @@ class DevicePursuit:
 
     def to_csr(self, which: Sequence[int], n_atoms: int) -> csr_matrix:
         """Codes (n_rows, n_atoms) on the host, columns sorted: the mean over path lengths."""
-        coefficients = self._mean(which)
-        atom, place = torch.sort(self.order, dim=1)
-        value = torch.gather(coefficients, 1, place)
+        atom, place, n_chosen, coefficients = self._sorted
         longest = max(self.lengths[i] for i in which)
-        chosen = place < self.n_chosen.clamp(max=longest)[:, None]
-        row_start = torch.cat([chosen.new_zeros(1, dtype=torch.int64), chosen.sum(1).cumsum(0)])
-        parts = (value[chosen], atom[chosen], row_start)
-        data, indices, indptr = (part.cpu().numpy() for part in parts)
-        return csr_matrix((data, indices, indptr), shape=(len(self.order), n_atoms))
+        chosen = place < np.minimum(n_chosen, longest)[:, np.newaxis]
+        mean = sum(coefficients[i] for i in which) / len(which)
+        row_start = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+        return csr_matrix((mean[chosen], atom[chosen], row_start), (len(atom), n_atoms))
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[Any], ...]:
+        """Atoms by number, their places on the path, path lengths, and coefficients: on the host.
+
+        All lengths are copied at once, because each copy waits for the device.
+        """
+        atom, place = torch.sort(self.order, dim=1)
+        value = torch.gather(self.coefficients, 2, place.expand_as(self.coefficients))
+        found = atom, place.int(), self.n_chosen, value
+        return tuple(part.cpu().numpy() for part in found)
 
     def _mean(self, which: Sequence[int]) -> Tensor:
         return sum(self.coefficients[i] for i in which) / len(which)

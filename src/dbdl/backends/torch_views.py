@@ -161,7 +161,7 @@ class DeviceRows:
         return torch.from_numpy(self.sample_weight).to(self.X.device)
 
     def _converted(self, convert: Conversion) -> Tensor:
-        rows = unit_rows(self.X) if convert.unit else torch.ldexp(self.X, _power(-convert.exponent))
+        rows = unit_rows(self.X) if convert.unit else times_power(self.X, -convert.exponent)
         return rows.double()
 
     def _around(self, convert: Conversion, centres: Doubles) -> Tensor:
@@ -229,19 +229,21 @@ def _exponents(X: Tensor) -> Tensor:
     return torch.frexp(X.abs().amax(dim=1, keepdim=True)).exponent
 
 
-def _power(exponent: int) -> Tensor:
-    return torch.tensor(exponent, dtype=torch.int32)
+def times_power(X: Tensor, exponent: int) -> Tensor:
+    """Rows times a power of two, in two steps: one factor alone may overflow or vanish."""
+    half = exponent // 2
+    return X * 2.0**half * 2.0 ** (exponent - half)
 
 
 def _before_scaling(view: FittedView, X: Tensor) -> Tensor:
     """Return mapped rows before they are scaled to unit norm."""
-    return torch.ldexp(X, _power(-view.exponent)) if view.is_plain else _linear(view, X)
+    return times_power(X, -view.exponent) if view.is_plain else _linear(view, X)
 
 
 def _linear(view: FittedView, X: Tensor) -> Tensor:
     if view.is_plain:
         return X
-    rows = unit_rows(X) if view.recipe.unit else _moderate(torch.ldexp(X, _power(-view.exponent)))
+    rows = unit_rows(X) if view.recipe.unit else _moderate(times_power(X, -view.exponent))
     rows = (rows - copy_on_device(view.mean, X)) * copy_on_device(view.scale, X)
     return rows if view.matrix is None else rows @ copy_on_device(view.matrix, X)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -193,4 +193,11 @@ def fit_kernel(inner: FittedView, rows: LabelledRows) -> Kernel:
     distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
     values, vectors = rows.eigen(kernel_of_cosines(cosines, distance))
     some = values > LEAST_EIGENVALUE * values[-1]
-    return Kernel(inner, landmarks, distance, vectors[:, some] / np.sqrt(values[some]))
+    matrix = with_fixed_signs(vectors[:, some]) / np.sqrt(values[some])
+    return Kernel(inner, landmarks, distance, matrix)
+
+
+def with_fixed_signs(vectors: Doubles) -> Doubles:
+    """Eigenvectors, in columns, whose largest entry is positive: libraries choose other signs."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
