@@ -1,4 +1,4 @@
-"""Speed on a GPU of one chain, five chains, coding and many rows, and the floor of each part.
+"""Speed on a GPU of a whole fit, one chain, five chains, coding and many rows, and their floors.
 
     python -m benchmarks.bench_gpu [--quick] [--device cuda]
 
@@ -147,6 +147,24 @@ def bench_chain(n_rows: int, n_features: int, n_classes: int, device: str) -> No
         print(f"| {name} | {1e3 * seconds:.0f} | {floor} |", flush=True)
 
 
+def bench_default_fit(n_rows: int, n_features: int, n_classes: int, device: str) -> None:
+    """A fit with the defaults: views, both rounds of chains, choices, weights and label atoms."""
+    X, y = class_centres(n_rows, n_features, n_classes)
+    models: list[DBDLClassifier] = []
+
+    def fit() -> None:
+        models[:] = [DBDLClassifier(device=device, random_state=0).fit(X, y)]
+
+    seconds, first = median_seconds(fit)
+    chains = models[0].chains_
+    print(
+        f"default fit of {n_rows} rows of {n_features} features and {n_classes} classes: "
+        f"{seconds:.3f} s (wanted < 3), first run {first:.1f} s; {len(chains)} chains in "
+        f"{len({chain.view.name for chain in chains})} views were kept",
+        flush=True,
+    )
+
+
 def bench_coding(n_queries: int, n_features: int, n_atoms: int, device: str) -> None:
     """Codes of queries with 50 non-zeros, host to host, beside our own CPU."""
     X, _ = class_centres(n_queries + n_atoms, n_features, 102)
@@ -222,10 +240,12 @@ def main() -> None:
         f"{name}, PyTorch {torch.__version__}, Triton {triton.__version__}, {platform.platform()}"
     )
     if arguments.quick:
+        bench_default_fit(510, 500, 17, arguments.device)
         bench_chain(510, 500, 17, arguments.device)
         bench_coding(500, 500, 400, arguments.device)
         bench_rows(64, 200, arguments.device, (5_000, 10_000))
     else:
+        bench_default_fit(3060, 3000, 102, arguments.device)
         bench_chain(3060, 3000, 102, arguments.device)
         if arguments.chains_only:
             return
