@@ -278,12 +278,13 @@ def test_the_path_of_the_lasso_is_followed_on_the_host():
 def test_geweke_on_the_gpu(scan):
     sys.path.insert(0, str(Path(__file__).parents[1] / "sampler"))
     from geweke import Sampler, draw_by_steps, draw_from_the_prior, largest, z_scores
-    from test_geweke import LARGEST_BY_CHANCE, PRIORS
+    from test_geweke import LARGEST_BY_CHANCE, priors
 
     from dbdl.sampler.gibbs import Options
 
-    prior = draw_from_the_prior(PRIORS["independent"], False, 8_000, seed=0)
-    sampler = Sampler(PRIORS["independent"], Options(scan), device_backend())
+    independent = priors("independent")
+    prior = draw_from_the_prior(independent, False, 8_000, seed=0)
+    sampler = Sampler(independent, Options(scan), device_backend())
     steps = draw_by_steps(sampler, 2_000, seed=4)
     assert largest(z_scores(prior, steps))[0] < LARGEST_BY_CHANCE
 

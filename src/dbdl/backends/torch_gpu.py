@@ -38,7 +38,7 @@ from dbdl.backends.base import (
     number_rows,
 )
 from dbdl.backends.host import HostBackend
-from dbdl.backends.torch_views import DeviceRows, can_map, map_rows
+from dbdl.backends.torch_views import DeviceRows, can_map, map_rows, to_numpy
 from dbdl.coding.coder import PreparedAtoms
 from dbdl.coding.omp import DEPENDENCE, NOISE, Rule
 from dbdl.draws import Key, Site
@@ -136,7 +136,7 @@ class TorchBackend(HostBackend):
         return here.to(self.device, copy=True, non_blocking=True)
 
     def to_host(self, array: Tensor) -> NDArray[Any]:
-        return array.cpu().numpy()
+        return to_numpy(array)
 
     def dot(self, one: Tensor, other: Tensor) -> float:
         return float(torch.dot(one.double().flatten(), other.double().flatten()))
@@ -615,7 +615,7 @@ class DevicePursuit:
         atom, place = torch.sort(self.order, dim=1)
         value = torch.gather(self.coefficients, 2, place.expand_as(self.coefficients))
         found = atom, place.int(), self.n_chosen, value
-        return tuple(part.cpu().numpy() for part in found)
+        return tuple(map(to_numpy, found))
 
     def _mean(self, which: Sequence[int]) -> Tensor:
         return sum(self.coefficients[i] for i in which) / len(which)

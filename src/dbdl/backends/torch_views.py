@@ -53,6 +53,13 @@ def keep_copy(array: NDArray[Any], copy: Tensor) -> None:
     weakref.finalize(array, _copies.pop, key, None)
 
 
+def to_numpy(tensor: Tensor) -> NDArray[Any]:
+    """Copy a tensor into a new NumPy array, whose memory has larger pages than PyTorch's."""
+    found = np.empty(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+    torch.from_numpy(found).copy_(tensor)
+    return found
+
+
 @dataclass(frozen=True)
 class DeviceRows:
     """Labelled rows on a device, with the methods of `LabelledRows` that recipes of views use."""
@@ -133,7 +140,7 @@ class DeviceRows:
     def landmarks(self, view: FittedView, most: int) -> Doubles:
         """At most this many rows, evenly spread, as a view shows them."""
         some = torch.from_numpy(evenly_spread(len(self.X), most)).to(self.X.device)
-        return map_rows(view, self.X[some]).double().cpu().numpy()
+        return to_numpy(map_rows(view, self.X[some]).double())
 
     def inner_products(self, rows: Doubles) -> Doubles:
         """Inner products (n_rows, n_rows) of some rows, such as landmarks."""
@@ -188,7 +195,7 @@ class DeviceSpectrum:
         matrix = (self.vectors.T * torch.from_numpy(gain).to(self.vectors.device)) @ self.vectors
         matrix.diagonal().add_(rest)
         matrix = (matrix + matrix.T) / 2
-        found: Doubles = matrix.cpu().numpy()
+        found: Doubles = to_numpy(matrix)
         keep_copy(found, matrix.to(self.dtype))
         return found
 
