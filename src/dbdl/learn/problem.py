@@ -19,7 +19,7 @@ from dbdl.missing.gaps import COMPLETE, Complete, Gaps
 from dbdl.model.state import Floats
 from dbdl.model.statistics import Weights, some_weights
 from dbdl.rows.lazy import LazyRows
-from dbdl.views import LabelledRows, Recipe, View, atoms_per_row, most_coordinates
+from dbdl.views import LabelledRows, Recipe, View, atoms_per_row
 
 LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 
@@ -113,8 +113,8 @@ class Problem:
         if not isinstance(self.X, np.ndarray):
             return None
         n_rows, n_features = self.X.shape
-        widest = max(most_coordinates(view, n_features) for view in self.views)
-        row_bytes = max(widest, n_features) * self.X.itemsize
+        # A view may append a coordinate. Kernel views have more: parts of their rows are smaller.
+        row_bytes = (n_features + 1) * self.X.itemsize
         return ProblemSize(n_rows, self.settings.n_start(n_rows), row_bytes)
 
     @property

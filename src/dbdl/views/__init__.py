@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbdl.model.trust import check
-from dbdl.views.kernel import MOST_LANDMARKS, FittedKernelView, KernelView
+from dbdl.views.kernel import FittedKernelView, KernelView
 from dbdl.views.own import FittedOwnView, OwnView
 from dbdl.views.sums import LabelledRows, evenly_spread
 from dbdl.views.view import FEW_ATOMS_OF, FEW_PER_ROW, VIEWS, FittedView, View
@@ -32,7 +32,6 @@ __all__ = [
     "automatic_views",
     "evenly_spread",
     "make_views",
-    "most_coordinates",
     "view_named",
 ]
 
@@ -147,18 +146,6 @@ def atoms_per_row(view: Recipe) -> float | None:
     (0.1, None)
     """
     return view.atoms_per_row if isinstance(view, View) else None
-
-
-def most_coordinates(view: Recipe, n_features: int) -> int:
-    """Return the most coordinates that rows of ``n_features`` features have in a view by name.
-
-    Examples
-    --------
-    >>> from dbdl.views import most_coordinates, view_named
-    >>> most_coordinates(view_named("plain + constant"), 50)
-    51
-    """
-    return 1 + (MOST_LANDMARKS if isinstance(view, KernelView) else n_features)
 
 
 def view_named(name: str) -> View | KernelView:
