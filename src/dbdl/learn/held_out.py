@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from dbdl._threads import run_blocks
 from dbdl.coding import Coder
 from dbdl.draws import Key, Site, uniforms
 from dbdl.model.record import Record
@@ -255,6 +256,7 @@ def choose_coder(
     views: Sequence[Sequence[Scores]],
     classes: Sequence[Classes],
     weights: Sequence[Weights] | None = None,
+    n_threads: int = 1,
 ) -> HeldOutChoice:
     """Choose among coders by the log-loss of held-out scores.
 
@@ -262,14 +264,24 @@ def choose_coder(
     maybe also their weights.
     """
     weights = [None] * len(views) if weights is None else weights
-    own = [_losses(*view) for view in zip(views, classes, weights, strict=True)]
-    pooled = [np.concatenate(parts) for parts in zip(*views, strict=True)]
+    parts = list(zip(views, classes, weights, strict=True))
+    own = run_blocks(lambda part: _losses(*part), parts, n_threads)
     class_of_row, weight = np.concatenate(classes), join_weights(weights)
-    losses, sharpness = _losses(pooled, class_of_row, weight)
+
+    def of_all(k: int) -> tuple[float, float, float]:
+        """Sharpness, log-loss and accuracy of a coder on the rows of all views."""
+        scores = np.concatenate([every[k] for every in views])
+        guess = float(np.median([sharpness[k] for _, sharpness in own]))
+        sharpness = fit_sharpness(scores, class_of_row, weight, guess)
+        loss = log_loss(scores, class_of_row, sharpness, weight)
+        return sharpness, loss, accuracy_of(scores, class_of_row, weight)
+
+    results = run_blocks(of_all, range(len(coders)), n_threads)
+    sharpness, losses, accuracy = np.array(results).T
     best = int(np.argmin(losses))
     return HeldOutChoice(
         coders=tuple(coders),
-        accuracy=np.array([accuracy_of(s, class_of_row, weight) for s in pooled]),
+        accuracy=accuracy,
         log_loss=losses,
         best=best,
         sharpness=float(sharpness[best]),
