@@ -79,8 +79,8 @@ def test_members_of_each_view_have_results_of_their_own_and_all_rows_count_for_t
     assert choice.n_rows == 110
     for number, (scores, y) in enumerate(zip(views, classes, strict=True)):
         alone = choose_coder(coders, [scores], [y])
-        np.testing.assert_array_equal(choice.view_log_loss[number], alone.log_loss)
-        np.testing.assert_array_equal(choice.view_sharpness[number], alone.every_sharpness)
+        np.testing.assert_array_equal(choice.view_log_loss[number], alone.view_log_loss[0])
+        np.testing.assert_array_equal(choice.view_sharpness[number], alone.view_sharpness[0])
     pooled = [np.concatenate(parts) for parts in zip(*views, strict=True)]
     whole = choose_coder(coders, [pooled], [np.concatenate(classes)])
     # the search for the sharpness starts from those of the views
