@@ -166,6 +166,8 @@ def test_chains_that_do_not_fit_are_refused(model, tmp_path, monkeypatch, part, 
         ("components_", np.ones((2, 2))),
         ("temperature_", 0.0),
         ("temperature_", float("nan")),
+        ("bend_", -1.0),
+        ("bend_", float("nan")),
         ("classes_", np.array([0, 0, 1])),
         ("classes_", np.array([2, 1, 0])),
         ("size_curve_", 3),
@@ -236,7 +238,7 @@ def test_another_number_of_features_is_refused(model, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["n_features_in_", "classes_", "temperature_", "held_out_", "size_curve_"]
+    "name", ["n_features_in_", "classes_", "temperature_", "bend_", "held_out_", "size_curve_"]
 )
 def test_a_fitted_model_without_what_it_needs_is_refused(model, tmp_path, monkeypatch, name):
     with monkeypatch.context() as patch:

@@ -13,6 +13,7 @@ from cones import make_cones
 from sklearn.exceptions import NotFittedError
 
 from dbdl import BetaProcessDictionary, DBDLClassifier, ModelSettings
+from dbdl.learn.link import bent
 from dbdl.persistence import load, save
 from dbdl.views import AUTOMATIC
 
@@ -87,6 +88,7 @@ def test_posterior_probabilities_are_means_over_draws_near_those_of_the_mean_ato
             m.weight * (m.encode(X, fitted._backend()) @ m.label_atoms)
             for m in (chain.drawn(d) for chain in fitted.chains_)
         )
+        scores = bent(scores, fitted.bend_)
         odds = np.exp((scores - scores.max(axis=1, keepdims=True)) / fitted.temperature_)
         by_hand += odds / odds.sum(axis=1, keepdims=True) / 3
     np.testing.assert_allclose(found, by_hand)

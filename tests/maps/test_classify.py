@@ -8,6 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
 from dbdl import DBDLClassifier
+from dbdl.learn.link import bent
 from dbdl.maps import classify_cube, draw_map, labelled_pixels, make_scene, read_cube, write_map
 from dbdl.maps.colours import NO_DATA, REFUSED, class_colours
 from dbdl.maps.cube import Cube, DataError
@@ -124,7 +125,7 @@ def test_the_mean_of_scores_is_that_of_the_pixels_in_the_window(scene, dbdl):
     found = classify_cube(dbdl, scene.cube, window=3)
     for row, column in ((0, 0), (5, 7), (23, 29)):
         part = scores[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2]
-        mean = part.mean(axis=(0, 1)) / dbdl.temperature_
+        mean = bent(part.mean(axis=(0, 1)), dbdl.bend_) / dbdl.temperature_
         share = np.exp(mean - mean.max())
         assert found.numbers[row, column] == mean.argmax() + 1
         assert found.confidence[row, column] == pytest.approx((share / share.sum()).max(), rel=1e-5)
@@ -164,6 +165,7 @@ def test_a_window_of_one_pixel_coded_together_is_the_pixel_alone(scene, dbdl):
         coder = Orthogonal(chain.coder.n_nonzero)
         codes = coder.encode(rows, chain.prepared, dbdl._backend())
         scores = scores + chain.weight * (codes @ chain.label_atoms)
+    scores = bent(scores, dbdl.bend_)
     expected = np.exp((scores - scores.max(axis=1, keepdims=True)) / dbdl.temperature_)
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -175,6 +175,9 @@ class ScoreClassifier(RefusalMixin, ClassifierMixin, RowEstimator):
     def predict_proba(self, X: ArrayLike) -> Doubles:
         """Class probabilities: softmax of the scores with a temperature fitted on held-out rows.
 
+        `DBDLClassifier` bends scores of three or more classes first where that fits these rows
+        better (``bend_``).
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

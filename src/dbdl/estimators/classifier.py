@@ -35,13 +35,14 @@ from dbdl.learn.batches import (
 from dbdl.learn.choice import Candidates, Choice, publish_members
 from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.held_out import HeldOutChoice, to_probabilities
+from dbdl.learn.link import bent
 from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
 from dbdl.learn.sizes import SizeCurve, each_size, smallest_good, with_sizes
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
-from dbdl.model.trust import RecordError, Scope
+from dbdl.model.trust import NotNegative, RecordError, Scope
 from dbdl.rows.lazy import in_memory
 from dbdl.sampler.run import Trace
 from dbdl.views import (
@@ -210,6 +211,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Number of atoms over all chains, about that of the distinct rows drawn.
     temperature_ : float
         Temperature of the softmax of `predict_proba`, fitted on rows that chains left out.
+    bend_ : float
+        Scores s are asinh(bend_ s) / bend_ before this softmax, and as they are if it is 0. Chosen
+        on rows that chains left out.
     held_out_ : HeldOutChoice or None
         Results of each coder on the rows that chains left out; None if there were none.
     size_curve_ : SizeCurve or None
@@ -266,6 +270,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         "calibrate": ["boolean"],
     }
 
+    bend_: NotNegative
     held_out_: HeldOutChoice | None
     size_curve_: SizeCurve | None
 
@@ -516,17 +521,23 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             return None
         coders = tuple(chain.coder for chain in self.chains_)
         weights = np.array([chain.weight for chain in self.chains_])
-        choice = Choice(coders, weights, self.temperature_, self.held_out_)
+        choice = Choice(coders, weights, self.temperature_, self.held_out_, bend=self.bend_)
         return Published(self.chains_, self.classes_, choice)
 
     def _publish(self, members: list[Member], choice: Choice, **remembered: Any) -> Self:
         """Set the fitted attributes."""
         self.temperature_, self.held_out_ = choice.temperature, choice.held_out
+        self.bend_ = choice.bend
         if self.n_initial_atoms != "auto":
             self.size_curve_ = None
         elif self.verbose:
             print(self.size_curve_, flush=True)
         return super()._publish(members, choice, **remembered)
+
+    def _sharpened(self, scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Return bent scores (n_samples, n_classes), and the factor before their softmax."""
+        scores, sharpness = super()._sharpened(scores)
+        return bent(scores, self.bend_), sharpness
 
     def _stack(self, chains: list[Member]) -> None:
         """Set the arrays of all chains."""
@@ -542,7 +553,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         """Check everything that scores rows."""
         scope.sizes["n_labels"] = len(getattr(self, "classes_", ()))
         super()._check_fitted(scope)
-        self._check_attributes(scope.inner(), "temperature_", "held_out_", "size_curve_")
+        self._check_attributes(scope.inner(), "temperature_", "bend_", "held_out_", "size_curve_")
         if "online_" in vars(self) and not np.isin(self.online_.labels, self.classes_).all():
             raise RecordError("online_ has labels that are not among classes_")
 
@@ -687,7 +698,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             for chain, draw in zip(self.chains_, draws, strict=True):
                 member = chain.drawn(number % draw.n_draws)
                 scores += member.weight * (member.encode(rows, backend) @ member.label_atoms)
-            probabilities += to_probabilities(scores, 1.0 / self.temperature_) / n_draws
+            probabilities += to_probabilities(*self._sharpened(scores)) / n_draws
         return probabilities
 
 

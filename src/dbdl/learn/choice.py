@@ -1,10 +1,10 @@
-"""Choices made on rows that members left out: coders, weights, and the temperature.
+"""Choices made on rows that members left out: coders, weights, and the link to probabilities.
 
 Three quarters of the training rows are initial atoms themselves, so coding training rows over the
 dictionary says nothing about new rows. Each member leaves out a tenth of the rows: neither its
 view, nor its atoms, nor its label atoms have seen them. These rows decide the member's coder and
 number of non-zeros, which matters more than any other parameter, its weight in the ensemble, and
-the temperature of the probabilities. A row is never scored by a member that saw it.
+the bend and the temperature of the probabilities. A row is never scored by a member that saw it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from dbdl.learn.held_out import (
     accuracy_of,
     by_class,
     choose_coder,
-    fit_sharpness,
     join_weights,
-    log_loss,
     total_weight,
 )
+from dbdl.learn.link import Link, choose_link
 from dbdl.learn.members import LearnedMember, Member
 from dbdl.model.state import Classes, Doubles
 from dbdl.model.statistics import Weights, some_weights
@@ -95,6 +94,8 @@ class Choice:
         Of the ensemble, on the rows left out: each is scored by the members that left it out.
     n_rows : int
         Number of these rows.
+    bend : float
+        Bend of the scores before the softmax; see `dbdl.learn.link`.
     """
 
     coders: tuple[Coder, ...]
@@ -104,6 +105,7 @@ class Choice:
     accuracy: float = 0.0
     log_loss: float = 0.0
     n_rows: int = 0
+    bend: float = 0.0
 
 
 def choose(
@@ -162,7 +164,7 @@ def choose_by_scores(
     """Choose by the scores of rows that members have not seen.
 
     The results of a choice made before on other rows count too, if there is one with the same
-    candidates.
+    candidates. The bend of its scores stays.
     """
     views, view_of_member = np.unique([member.view for member in members], return_inverse=True)
     of_view = [[member for member in members if member.view == view] for view in views]
@@ -179,9 +181,10 @@ def choose_by_scores(
     usual[view_of_member[[member.has_few_atoms for member in members]]] = 0.0
     weights = fit_weights(groups, view_of_member, usual)
     total = float(weights @ sharpness)
-    results = ensemble_results(groups, weights)
-    sharpness_of_all = results.sharpness * growth(results, weights, groups, len(members))
-    temperature = len(members) / (sharpness_of_all * total)
+    unit = total / len(members)  # of the scores that are pooled here, in published scores
+    results = ensemble_results(groups, weights, given_bend(candidates, before, share, unit))
+    sharpness_of_all = results.link.sharpness * growth(results, weights, groups, len(members))
+    temperature = 1.0 / (sharpness_of_all * unit)
     weights = weights * sharpness / total
     of_ensemble = {f"ensemble_{name}": getattr(results, name) for name in ENSEMBLE_RESULTS}
     if share < 1 and before is not None:
@@ -193,8 +196,18 @@ def choose_by_scores(
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
-        coders, weights, temperature, held_out, results.accuracy, results.log_loss, results.n_rows
-    )
+        coders, weights, temperature, held_out, results.accuracy, results.log_loss,
+        results.n_rows, results.link.bend * unit,
+    )  # fmt: skip
+
+
+def given_bend(
+    candidates: Candidates, before: Choice | None, share: float, unit: float
+) -> float | None:
+    """Return the bend of scores pooled with those of an earlier choice; None to choose it."""
+    if not candidates.calibrate:
+        return 0.0
+    return before.bend / unit if share < 1 and before is not None else None
 
 
 def score_coders(
@@ -346,24 +359,36 @@ def pool_together(
 class EnsembleResults(NamedTuple):
     """Results on rows left out, each scored by the members that left it out."""
 
-    sharpness: float
+    sharpness: float  # of scores that are not bent
+    link: Link
     accuracy: float
-    log_loss: float
     n_rows: int
     balanced_accuracy: float
     macro_f1: float
 
+    @property
+    def log_loss(self) -> float:
+        """Log-loss of the probabilities."""
+        return self.link.log_loss
 
-def ensemble_results(groups: Sequence[Group], weights: Doubles) -> EnsembleResults:
-    """Fit the sharpness of weighted scores, and return the accuracy and log-loss with it."""
+
+def ensemble_results(
+    groups: Sequence[Group], weights: Doubles, bend: float | None = None
+) -> EnsembleResults:
+    """Fit the link of weighted scores, and return the accuracy and log-loss with it.
+
+    The bend is chosen if it is not given.
+    """
     scores = np.concatenate([group.total(weights) for group in groups])
     classes = np.concatenate([group.class_of_row for group in groups])
     weight = join_weights([group.sample_weight for group in groups])
-    sharpness = fit_sharpness(scores, classes, weight)
-    loss = log_loss(scores, classes, sharpness, weight)
+    straight = Link.fit(scores, classes, 0.0, weight)
+    link = choose_link(scores, classes, weight) if bend is None else straight
+    if bend:
+        link = Link.fit(scores, classes, bend, weight)
     accuracy = accuracy_of(scores, classes, weight)
     means = by_class(classes, scores.argmax(axis=1), weight)
-    return EnsembleResults(sharpness, accuracy, loss, len(classes), **means)
+    return EnsembleResults(straight.sharpness, link, accuracy, len(classes), **means)
 
 
 def growth(

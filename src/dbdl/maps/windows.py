@@ -20,6 +20,7 @@ from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.coding.simultaneous import encode_groups
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.learn.held_out import to_probabilities
+from dbdl.learn.link import bent
 from dbdl.maps.cube import Floats
 
 Rule = Literal["scores", "codes"]
@@ -94,5 +95,5 @@ def coded_together(
         longest = atoms.longest(chain.coder.n_nonzero)
         codes = encode_groups(seen, atoms.atoms, atoms.gram, groups, longest, n_threads)
         scores += chain.weight * (codes.mean(len(atoms)) @ chain.label_atoms)
-    found = to_probabilities(scores, 1.0 / model.temperature_)
+    found = to_probabilities(bent(scores, model.bend_), 1.0 / model.temperature_)
     return found.reshape(*places.shape[:2], -1)

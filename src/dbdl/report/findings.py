@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from dbdl.estimators.classifier import DBDLClassifier
 from dbdl.experiments.measure import N_BINS, UNBALANCED, class_ratio, probability_figures
 from dbdl.learn.held_out import by_class, to_probabilities
+from dbdl.learn.link import bent
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -94,7 +95,7 @@ class Findings(Answers):
         shared: Floats = model.label_atoms_
         self.label_atoms = shared if shared.shape[1] > 1 else np.hstack([-shared / 2, shared / 2])
         self.scores: Floats = self.codes @ self.label_atoms
-        probability = to_probabilities(self.scores, 1.0 / model.temperature_)
+        probability = to_probabilities(bent(self.scores, model.bend_), 1.0 / model.temperature_)
         super().__init__(names, true, self.scores.argmax(axis=1), probability)
         ends = pairwise(np.cumsum([0, *(len(chain.atoms) for chain in model.chains_)]))
         self.chain_accuracy = [  # of each chain on its own

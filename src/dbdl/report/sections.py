@@ -128,6 +128,7 @@ def _choice_in_words(model: DBDLClassifier, n_views: int) -> str:
     if held_out is None:
         return f"No training row was left out: {coder}, temperature {model.temperature_:.3g}."
     chosen = ["the coders"] * (len(held_out.coders) > 1) + ["the weights"] * (n_views > 1)
+    chosen += ["the bend of the scores"] * (model.bend_ > 0)
     if model.calibrate:
         chosen.append(f"the temperature, {model.temperature_:.3g}")
     given = "" if len(held_out.coders) > 1 else f"Given: {coder}. "
