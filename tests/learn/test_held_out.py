@@ -126,6 +126,31 @@ def test_the_sharpness_of_rows_that_are_all_right_is_that_with_one_more_row_at_r
         assert fit_sharpness(np.eye(2)[y], y) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.parametrize("start", [None, 1e-3, 7.0, 1e9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_sharpness_has_the_least_smoothed_log_loss_from_any_start(start, weighted):
+    rng = np.random.default_rng(1)
+    scores, y = rng.standard_normal((60, 4)), rng.integers(4, size=60)
+    scores[np.arange(60), y] += 1.0
+    weight = rng.random(60) + 0.5 if weighted else None
+    smoothing = 1.0 / ((60.0 if weight is None else weight.sum()) + 1.0)
+    target = np.full(scores.shape, smoothing / 4)
+    target[np.arange(60), y] += 1 - smoothing
+    found = fit_sharpness(scores, y, weight, start)
+    # at the least loss, the expected score is that of the labels
+    gap = ((to_probabilities(scores, found) - target) * scores).sum(axis=1)
+    further = ((to_probabilities(scores, found * (1 + 2e-6)) - target) * scores).sum(axis=1)
+    error = 2e-6 * np.average(gap, weights=weight) / np.average(further - gap, weights=weight)
+    assert abs(error) < 1e-6
+
+
+@pytest.mark.parametrize("y", [[1, 2, 0], [0, 1, 2]])
+def test_scores_that_say_nothing_have_a_finite_sharpness(y):
+    for scores in (np.eye(3), -np.eye(3), np.ones((3, 3)), np.arange(9.0).reshape(3, 3)):
+        sharpness = fit_sharpness(scores, np.array(y))
+        assert np.exp(-7) < sharpness * (scores.std() or 1.0) < np.exp(9)
+
+
 @pytest.mark.parametrize("sharpness", [0.0, 1e-310, np.nan])
 def test_a_sharpness_without_a_temperature_is_refused(sharpness):
     scores, y = np.eye(3)[[0, 1, 2, 0]], np.array([0, 1, 2, 1])

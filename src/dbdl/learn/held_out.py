@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from dbdl.coding import Coder
@@ -21,6 +20,10 @@ from dbdl.model.trust import Count, Length, NotNegative, Number, Positive, reals
 
 #: The inverse of a smaller sharpness, a temperature, would overflow.
 LEAST_SHARPNESS = 1e-300
+#: Bounds of the log of the sharpness of scores whose standard deviation is 1.
+LOG_SHARPNESS = (-6.0, 8.0)
+#: Newton's method ends with a step of the log as small as this: the error is about its square.
+CLOSE = 1e-3
 
 SCORES_OVERFLOW = (
     "The scores of rows overflow, so no temperature fits them. Expected label atoms in proportion "
@@ -85,8 +88,16 @@ def _below_largest(scores: Scores) -> Scores:
 
 def _mean_log_sum(below: Scores, sharpness: float, sample_weight: Weights) -> float:
     """Mean over rows of log sum exp(sharpness * below)."""
-    logs = np.log(np.exp(sharpness * below).sum(axis=1))
-    return float(np.average(logs, weights=sample_weight))
+    return _mean_of_rows(np.log(_row_sums(np.exp(sharpness * below))), sample_weight)
+
+
+def _row_sums(values: Scores) -> Scores:
+    sums: Scores = np.einsum("ic->i", values)  # faster than `sum` along short rows
+    return sums
+
+
+def _mean_of_rows(values: Scores, sample_weight: Weights) -> float:
+    return float(np.average(values, weights=sample_weight))
 
 
 def total_weight(n_rows: int, sample_weight: Weights) -> float:
@@ -114,30 +125,65 @@ def by_class(
     return {"balanced_accuracy": float(balanced), "macro_f1": float(f1)}
 
 
-def fit_sharpness(scores: Scores, class_of_row: Classes, sample_weight: Weights = None) -> float:
+def fit_sharpness(
+    scores: Scores,
+    class_of_row: Classes,
+    sample_weight: Weights = None,
+    start: float | None = None,
+) -> float:
     """Inverse temperature of the softmax with the least log-loss.
 
     The labels are smoothed as if one more row with a random label had been seen. Otherwise the
-    sharpness would be infinite if all rows are classified correctly.
+    sharpness would be infinite if all rows are classified correctly. ``start`` is a guess, such as
+    the sharpness of similar scores.
     """
     smoothing = 1.0 / (total_weight(len(scores), sample_weight) + 1.0)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(scores.std()) or 1.0
     if not np.isfinite(spread):
         raise ValueError(SCORES_OVERFLOW)
-    below = _below_largest(scores)
+    below = _below_largest(scores) / spread
     true = below[np.arange(len(below)), class_of_row]
-    true_mean = float(np.average(true, weights=sample_weight))
-    each = None if sample_weight is None else np.broadcast_to(sample_weight, below.T.shape).T
-    mean = float(np.average(below, weights=each))
-    labelled = (1 - smoothing) * true_mean + smoothing * mean
+    labelled = (1 - smoothing) * true + smoothing * _row_sums(below) / below.shape[1]
+    wanted = -_mean_of_rows(labelled, sample_weight)
+    guess = 0.0 if start is None else float(np.log(start) + np.log(spread))
+    return float(np.exp(_log_sharpness(below, wanted, sample_weight, guess))) / spread
 
-    def loss(log_sharpness: float) -> float:
-        sharpness = np.exp(log_sharpness) / spread
-        return _mean_log_sum(below, sharpness, sample_weight) - sharpness * labelled
 
-    best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded")
-    return float(np.exp(best.x)) / spread
+def _log_sharpness(below: Scores, wanted: float, sample_weight: Weights, guess: float) -> float:
+    """Solve for the log of the sharpness at which scores are expected to be as wanted.
+
+    At the least log-loss, scores are expected to be as far below the largest of their row as those
+    of the labels are. The log of this gap is almost a line in the log of the sharpness, so that
+    Newton's method takes few steps. Bisection takes over where it leaves the bracket.
+    """
+    low, high = LOG_SHARPNESS
+    now = min(max(guess, low), high)
+    while high - low > CLOSE:
+        gap, slope = _expected_gap(below, float(np.exp(now)), sample_weight)
+        low, high = (now, high) if gap > wanted else (low, now)
+        step = np.log(gap / wanted) * gap / slope if slope > 0 < gap and wanted > 0 else np.inf
+        before, now = now, now + step
+        if not low <= now <= high:
+            now = (low + high) / 2
+        elif abs(now - before) < CLOSE:
+            break
+    return now
+
+
+def _expected_gap(below: Scores, sharpness: float, sample_weight: Weights) -> tuple[float, float]:
+    """How far scores are expected to be below the largest of their row, and how fast that falls.
+
+    The second is minus the derivative by the log of the sharpness.
+    """
+    share = np.multiply(below, sharpness)
+    np.exp(share, out=share)
+    total = _row_sums(share)
+    share *= below
+    mean = _row_sums(share) / total
+    square = np.einsum("ic,ic->i", share, below) / total
+    variance = _mean_of_rows(square - mean**2, sample_weight)
+    return -_mean_of_rows(mean, sample_weight), sharpness * variance
 
 
 def to_probabilities(scores: Scores, sharpness: float) -> Scores:
@@ -244,7 +290,10 @@ def _losses(
     scores: Sequence[Scores], class_of_row: Classes, sample_weight: Weights
 ) -> tuple[Scores, Scores]:
     """Log-loss by each coder after fitting the sharpness, and the sharpness."""
-    sharpness = [fit_sharpness(s, class_of_row, sample_weight) for s in scores]
+    sharpness: list[float] = []
+    for own in scores:
+        start = sharpness[-1] if sharpness else None  # coders differ little from the one before
+        sharpness.append(fit_sharpness(own, class_of_row, sample_weight, start))
     losses = [
         log_loss(s, class_of_row, b, sample_weight) for s, b in zip(scores, sharpness, strict=True)
     ]
