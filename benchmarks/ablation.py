@@ -93,7 +93,7 @@ def rows(n_rows: int, n_features: int) -> list[Row]:
     every = {"coders": candidates("auto", lengths)}
     then("coder and non-zeros chosen on a tenth of the rows, left out", of_row=every)
     then("five chains", of_row={"n_chains": 5})
-    then("16 sweeps, not 35", n_sweeps=16)
+    then("6 sweeps, not 35", n_sweeps=6)
     then("as many chains as the defaults have in their first round", of_row={"n_chains": None})
     views: Any = make_views(automatic_views(few_rows=n_rows <= FEW_ROWS))
     then("each chain with a view of its own", of_row={"views": views})

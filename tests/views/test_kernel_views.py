@@ -44,6 +44,12 @@ def test_rows_beside_the_landmarks_have_the_kernel_with_them(monkeypatch):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize(("n_rows", "expected"), [(60, 60), (250, 200), (1200, 240), (3100, 600)])
+def test_a_fifth_of_the_rows_are_landmarks_within_bounds(n_rows, expected):
+    kernel = view_named("kernel of plain").fit(make_rows(n_rows)).kernel
+    assert len(kernel.landmarks) == expected
+
+
 def test_the_coordinates_are_seen_through_the_outer_view():
     rows = make_rows()
     outer = View(centred=True, scale="total")

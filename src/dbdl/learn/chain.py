@@ -29,7 +29,7 @@ MOST_INITIAL_ATOMS = 5000
 class ChainSettings(ModelSettings):
     """All settings of a chain: the model, and the numbers of sweeps, initial atoms and draws."""
 
-    n_sweeps: int = 16
+    n_sweeps: int = 6
     n_initial_atoms: int | None = None
     n_draws: int = 0
     #: Of smooth atoms, in the basis of the chain (n_features,).

@@ -31,8 +31,11 @@ from dbdl.views.view import MAPPED_ROWS, FittedView, View
 
 #: The view of the coordinates by default.
 HALF_WHITENED = View(centred=True, power=0.25, constant=True)
-#: Most landmarks: the map of a row costs this many inner products.
-MOST_LANDMARKS = 600
+#: Rows per landmark, and the fewest and most landmarks if there are enough rows. The map of a row
+#: takes this many inner products, and a sweep takes time in proportion to the coordinates. On a
+#: thousand rows 600 landmarks were no more accurate than 200, and on more they were:
+#: docs/design.md.
+ROWS_PER_LANDMARK, FEWEST_LANDMARKS, MOST_LANDMARKS = 5, 200, 600
 #: Directions with smaller eigenvalues, relative to the largest, are left out.
 LEAST_EIGENVALUE = 1e-8
 #: Least median of 1 - cos: below it all rows have the same direction up to rounding.
@@ -185,9 +188,21 @@ def kernel_of_cosines(cosines: Doubles, distance: float) -> Doubles:
     return values
 
 
+def n_landmarks(n_rows: int) -> int:
+    """Return the most landmarks for a number of rows.
+
+    Examples
+    --------
+    >>> from dbdl.views.kernel import n_landmarks
+    >>> n_landmarks(100), n_landmarks(2000), n_landmarks(10_000)
+    (200, 400, 600)
+    """
+    return min(max(n_rows // ROWS_PER_LANDMARK, FEWEST_LANDMARKS), MOST_LANDMARKS)
+
+
 def fit_kernel(inner: FittedView, rows: LabelledRows) -> Kernel:
     """Choose landmarks, evenly spread over the rows, and find their coordinates."""
-    landmarks = rows.landmarks(inner, MOST_LANDMARKS)
+    landmarks = rows.landmarks(inner, n_landmarks(len(rows.class_of_row)))
     cosines = rows.inner_products(landmarks)
     apart = 1.0 - cosines[np.triu_indices(len(landmarks), 1)]
     distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
