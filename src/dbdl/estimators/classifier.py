@@ -422,12 +422,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             ensembles = []
             for sized in self._each_size(problem, crew):
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
-                ensembles.append(Ensemble.of(sized, members, candidates))
+                ensembles.append(Ensemble.of(sized, members, candidates, crew.n_threads))
             best, self.size_curve_ = smallest_good(ensembles)
             further = best.further_shares()
             journal.expect(further)
             more = learn_members(best.problem, further, candidates.coders, crew, journal)
-            best = best.with_members(more, candidates)
+            best = best.with_members(more, candidates, crew.n_threads)
             published = publish_members(best.members, candidates, best.choice)
             return self._publish(published, best.choice, memory=journal.memory())
 

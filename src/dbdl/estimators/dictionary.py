@@ -42,7 +42,7 @@ class BetaProcessDictionary(DictionaryEstimator):
 
     Parameters
     ----------
-    n_sweeps : int, default=6
+    n_sweeps : int, default=16
         Number of Gibbs sweeps.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
@@ -97,7 +97,7 @@ class BetaProcessDictionary(DictionaryEstimator):
     def __init__(
         self,
         *,
-        n_sweeps: int = 6,
+        n_sweeps: int = 16,
         n_initial_atoms: int | None = None,
         initial_atoms: Any = None,
         coder: str | Coder = "forward",

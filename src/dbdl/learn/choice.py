@@ -113,12 +113,15 @@ def choose(
     class_of_row: Classes,
     candidates: Candidates,
     sample_weight: Weights = None,
+    n_threads: int = 1,
 ) -> Choice:
     """Choose coders, weights and the temperature on the rows that members left out."""
     left_out = left_out_by(members)
     if not all(len(member.rows) for member in left_out):
         return without_rows(candidates, len(members))
-    return choose_by_scores(left_out, class_of_row, candidates, sample_weight=sample_weight)
+    return choose_by_scores(
+        left_out, class_of_row, candidates, sample_weight=sample_weight, n_threads=n_threads
+    )
 
 
 def publish_members(
@@ -160,6 +163,7 @@ def choose_by_scores(
     candidates: Candidates,
     before: Choice | None = None,
     sample_weight: Weights = None,
+    n_threads: int = 1,
 ) -> Choice:
     """Choose by the scores of rows that members have not seen.
 
@@ -168,7 +172,8 @@ def choose_by_scores(
     """
     views, view_of_member = np.unique([member.view for member in members], return_inverse=True)
     of_view = [[member for member in members if member.view == view] for view in views]
-    held_out, share = score_coders(of_view, class_of_row, candidates.coders, sample_weight), 1.0
+    held_out = score_coders(of_view, class_of_row, candidates.coders, sample_weight, n_threads)
+    share = 1.0
     if before is not None and before.held_out is not None:
         held_out, share = pool(before.held_out, held_out)
     index, sharpness = coders_of_views(held_out, candidates.shared)
@@ -215,6 +220,7 @@ def score_coders(
     class_of_row: Classes,
     coders: Sequence[Coder],
     sample_weight: Weights,
+    n_threads: int = 1,
 ) -> HeldOutChoice:
     """Score every coder on the rows that the members of each view left out."""
     rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
@@ -224,6 +230,7 @@ def score_coders(
         [[np.concatenate(scores) for scores in every] for every in by_coder],
         [class_of_row[rows] for rows in rows_of_view],
         [some_weights(sample_weight, rows) for rows in rows_of_view],
+        n_threads,
     )
 
 

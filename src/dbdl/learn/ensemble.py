@@ -30,9 +30,16 @@ class Ensemble:
     choice: Choice
 
     @classmethod
-    def of(cls, problem: Problem, members: list[LearnedMember], candidates: Candidates) -> Self:
+    def of(
+        cls,
+        problem: Problem,
+        members: list[LearnedMember],
+        candidates: Candidates,
+        n_threads: int = 1,
+    ) -> Self:
         """Choose coders, weights and the temperature for members."""
-        choice = choose(members, problem.class_of_row, candidates, problem.sample_weight)
+        classes, weight = problem.class_of_row, problem.sample_weight
+        choice = choose(members, classes, candidates, weight, n_threads)
         return cls(problem, members, choice)
 
     @cached_property
@@ -47,14 +54,17 @@ class Ensemble:
         """List the shares of the second round."""
         return self.problem.further_shares(self.strong_views)
 
-    def with_members(self, more: list[LearnedMember], candidates: Candidates) -> Ensemble:
+    def with_members(
+        self, more: list[LearnedMember], candidates: Candidates, n_threads: int = 1
+    ) -> Ensemble:
         """Return the ensemble after the second round, without weak views."""
         if self.problem.rounds is None:
             return self
         if not more:
             return self.without_weak_views()
         strong = [m for m in self.members if m.share.view_number in self.strong_views]
-        return Ensemble.of(self.problem, strong + more, candidates).without_weak_views()
+        whole = Ensemble.of(self.problem, strong + more, candidates, n_threads)
+        return whole.without_weak_views()
 
     def without_weak_views(self) -> Ensemble:
         """Return the members of the strong views; their weights add up to 1 again."""
