@@ -424,9 +424,23 @@ MUTANTS = (
     mutant(
         "temperature-upside-down",
         "learn/choice.py",
-        "temperature = len(members) / (sharpness_of_all * total)",
-        "temperature = sharpness_of_all * total / len(members)",
+        "temperature = 1.0 / (sharpness_of_all * unit)",
+        "temperature = sharpness_of_all * unit",
         "learn/test_choice.py",
+    ),
+    mutant(
+        "bend-of-pooled-scores",
+        "learn/choice.py",
+        "results.link.bend * unit",
+        "results.link.bend / unit",
+        "learn/test_link.py",
+    ),
+    mutant(
+        "scores-bent-without-evidence",
+        "learn/link.py",
+        "return best if evidence > STRONG_EVIDENCE else straight",
+        "return best",
+        "learn/test_link.py",
     ),
     mutant(
         "rivals-calibrated-on-seen-rows",
