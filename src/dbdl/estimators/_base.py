@@ -38,7 +38,7 @@ from dbdl.estimators._rows import N_JOBS, RowEstimator, as_asked, check_codes, d
 from dbdl.estimators._weights import WeightedRows
 from dbdl.learn.basis import refuse_unsmooth
 from dbdl.learn.batches import Batch, begin, take_batch
-from dbdl.learn.chain import ChainSettings
+from dbdl.learn.chain import SWEEPS, ChainSettings, automatic_sweeps
 from dbdl.learn.checkpoints import Identity
 from dbdl.learn.choice import Candidates, Choice, publish_members
 from dbdl.learn.ensemble import Ensemble
@@ -254,6 +254,8 @@ class DictionaryEstimator(
         settings = self._chain_settings(rows.X.shape[1], classes)
         n_rows = len(rows.class_of_row)
         atoms_per_row = settings.n_start(n_rows) / n_rows
+        if self.n_sweeps is None:
+            settings = replace(settings, n_sweeps=automatic_sweeps(atoms_per_row))
         views = self._views(atoms_per_row, n_rows, len(classes), online=state is not None)
         rounds = None
         if state is not None and state.chains:
@@ -272,7 +274,7 @@ class DictionaryEstimator(
     def _chain_settings(self, n_features: int, classes: Array) -> ChainSettings:
         """Return the settings of the chains; of several sizes, those of the default one."""
         return ChainSettings(
-            n_sweeps=self.n_sweeps,
+            n_sweeps=self.n_sweeps or SWEEPS,
             n_initial_atoms=None if self.n_initial_atoms == "auto" else self.n_initial_atoms,
             n_draws=self.n_draws,
             initial_atoms=self._given_atoms(n_features),
@@ -368,7 +370,7 @@ class DictionaryEstimator(
         if not journal.is_ahead:
             self._compile(problem, candidates)
             n_chains = len(problem.sizes) * problem.n_chains + problem.n_further
-            progress.begin(n_chains, self.n_sweeps)
+            progress.begin(n_chains, problem.settings.n_sweeps)
         yield problem, journal
         progress.end()
 
@@ -379,8 +381,8 @@ class DictionaryEstimator(
         """Open the journal of a batch, which only reports progress."""
         progress = self._progress(problem, candidates, X, y)
         self._compile(problem, candidates)
-        n_sweeps = later_sweeps(self.n_sweeps) if state.chains else self.n_sweeps
-        progress.begin(problem.n_chains, n_sweeps)
+        n_sweeps = problem.settings.n_sweeps
+        progress.begin(problem.n_chains, later_sweeps(n_sweeps) if state.chains else n_sweeps)
         yield Journal(progress.tell)
         progress.end()
 
@@ -419,7 +421,11 @@ class DictionaryEstimator(
             )
         settings = problem.settings
         model = {f"model__{name}": getattr(settings, name) for name in ModelSettings().get_params()}
-        resolved = {"model": None, "initial_atoms": settings.initial_atoms}
+        resolved = {
+            "model": None,
+            "initial_atoms": settings.initial_atoms,
+            "n_sweeps": settings.n_sweeps,
+        }
         parameters = self.get_params(deep=False) | model | resolved
         journal = open_journal(
             problem,
@@ -434,8 +440,8 @@ class DictionaryEstimator(
         )
         if journal.is_ahead:
             warn_caller(
-                f"warm_start=True with n_sweeps={self.n_sweeps}, but the chains have more sweeps "
-                "already and are not changed. Use warm_start=False to start again."
+                f"warm_start=True with n_sweeps={settings.n_sweeps}, but the chains have more "
+                "sweeps already and are not changed. Use warm_start=False to start again."
             )
         return journal
 

@@ -90,8 +90,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
 
     Parameters
     ----------
-    n_sweeps : int, default=6
-        Number of Gibbs sweeps per chain. The paper has 35, which are no more accurate in the mean
+    n_sweeps : int, default=None
+        Number of Gibbs sweeps per chain. None means 6, or 16 if there are at most 0.3 initial atoms
+        per row, which have more to learn. The paper has 35, which are no more accurate in the mean
         over many data sets. `diagnostics_` needs more: 16 for R-hat, 32 for effective sample sizes.
     n_chains : int, default=None
         Number of chains. Each has its own seed, view and dictionary, and views take turns. None
@@ -132,9 +133,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         mean of the codes along the greedy path, which shrinks the coefficients of the atoms chosen
         last, is tried too. "lasso" follows the lasso's path until more than ``n_nonzero`` atoms
         would join, which shrinks all coefficients. "posterior mean" averages Gibbs draws of the
-        code. "auto" chooses among the first three on the rows that chains left out (see
-        ``held_out_``), or on a GPU among the first two, since the lasso runs on the CPU. With up to
-        600 rows it means "lasso": few rows cannot tell many coders apart. A coder of
+        code. "auto" chooses between "forward" and "lasso" on the rows that chains left out (see
+        ``held_out_``). With up to 600 rows it means "lasso": few rows cannot tell many coders
+        apart. On a GPU it means "forward", since the lasso runs on the CPU. A coder of
         `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the rows left out
         choose.
     n_nonzero : int or "auto", default="auto"
@@ -262,6 +263,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         **CHAIN_CONSTRAINTS,
         "n_initial_atoms": [*CHAIN_CONSTRAINTS["n_initial_atoms"], StrOptions({"auto"})],
         "n_chains": [None, AT_LEAST_ONE],
+        "n_sweeps": [None, AT_LEAST_ONE],
         "views": [str, View, KernelView, HasMethods("transform"), "array-like"],
         "classifier": [StrOptions({"ridge", "recoded", "gibbs", "joint"})],
         "penalty": [POSITIVE],
@@ -277,7 +279,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     def __init__(
         self,
         *,
-        n_sweeps: int = 6,
+        n_sweeps: int | None = None,
         n_chains: int | None = None,
         views: Any = "auto",
         n_initial_atoms: int | str | None = None,

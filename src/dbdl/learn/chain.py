@@ -20,16 +20,34 @@ from dbdl.sampler.gibbs import Options, drop, init
 from dbdl.sampler.posterior import Dictionary, publish
 from dbdl.sampler.run import SILENT, Chain, ChainJournal, run
 from dbdl.sampler.start import rows_with_replacement, rows_without_replacement
+from dbdl.views import FEW_ATOMS
 
 #: Most initial atoms of a chain if their number follows from the number of rows.
 MOST_INITIAL_ATOMS = 5000
+
+
+#: Sweeps of a chain, and of one with few atoms for its rows. With many atoms a chain starts close
+#: to where it stays; few atoms have more to learn: docs/design.md.
+SWEEPS, SWEEPS_OF_FEW_ATOMS = 6, 16
+
+
+def automatic_sweeps(atoms_per_row: float) -> int:
+    """Return the number of sweeps if it is not given.
+
+    Examples
+    --------
+    >>> from dbdl.learn.chain import automatic_sweeps
+    >>> automatic_sweeps(0.1), automatic_sweeps(1.5)
+    (16, 6)
+    """
+    return SWEEPS_OF_FEW_ATOMS if atoms_per_row <= FEW_ATOMS else SWEEPS
 
 
 @dataclass(repr=False, kw_only=True)
 class ChainSettings(ModelSettings):
     """All settings of a chain: the model, and the numbers of sweeps, initial atoms and draws."""
 
-    n_sweeps: int = 6
+    n_sweeps: int = SWEEPS
     n_initial_atoms: int | None = None
     n_draws: int = 0
     #: Of smooth atoms, in the basis of the chain (n_features,).

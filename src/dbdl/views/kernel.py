@@ -31,10 +31,10 @@ from dbdl.views.view import MAPPED_ROWS, FittedView, View
 
 #: The view of the coordinates by default.
 HALF_WHITENED = View(centred=True, power=0.25, constant=True)
-#: Rows per landmark, and the fewest and most landmarks if there are enough rows. The map of a row
-#: takes this many inner products, and a sweep takes time in proportion to the coordinates. On a
-#: thousand rows 600 landmarks were no more accurate than 200, and on more they were:
-#: docs/design.md.
+#: Rows per landmark, and the fewest and most landmarks if there are enough rows. There are at least
+#: as many as features, too. The map of a row takes this many inner products, and a sweep takes time
+#: in proportion to the coordinates. On a thousand rows of few features 600 landmarks were no more
+#: accurate than 200, and on more rows they were: docs/design.md.
 ROWS_PER_LANDMARK, FEWEST_LANDMARKS, MOST_LANDMARKS = 5, 200, 600
 #: Directions with smaller eigenvalues, relative to the largest, are left out.
 LEAST_EIGENVALUE = 1e-8
@@ -188,21 +188,22 @@ def kernel_of_cosines(cosines: Doubles, distance: float) -> Doubles:
     return values
 
 
-def n_landmarks(n_rows: int) -> int:
-    """Return the most landmarks for a number of rows.
+def n_landmarks(n_rows: int, n_features: int) -> int:
+    """Return the most landmarks for a number of rows and features.
 
     Examples
     --------
     >>> from dbdl.views.kernel import n_landmarks
-    >>> n_landmarks(100), n_landmarks(2000), n_landmarks(10_000)
-    (200, 400, 600)
+    >>> n_landmarks(1000, 64), n_landmarks(1000, 504), n_landmarks(10_000, 64)
+    (200, 504, 600)
     """
-    return min(max(n_rows // ROWS_PER_LANDMARK, FEWEST_LANDMARKS), MOST_LANDMARKS)
+    wanted = max(n_rows // ROWS_PER_LANDMARK, n_features, FEWEST_LANDMARKS)
+    return min(wanted, MOST_LANDMARKS)
 
 
 def fit_kernel(inner: FittedView, rows: LabelledRows) -> Kernel:
     """Choose landmarks, evenly spread over the rows, and find their coordinates."""
-    landmarks = rows.landmarks(inner, n_landmarks(len(rows.class_of_row)))
+    landmarks = rows.landmarks(inner, n_landmarks(len(rows.class_of_row), rows.n_features))
     cosines = rows.inner_products(landmarks)
     apart = 1.0 - cosines[np.triu_indices(len(landmarks), 1)]
     distance = max(float(np.median(apart)) if len(apart) else 1.0, LEAST_DISTANCE)
