@@ -509,7 +509,7 @@ MUTANTS = (
     mutant(
         "view-learned-from-rows-left-out",
         "learn/members.py",
-        "view = share.view.fit(rows)",
+        "view = backend.fit_view(share.view, rows)",
         "view = share.view.fit(problem.rows_of(np.arange(len(problem.class_of_row))))",
         "views/test_views.py",
     ),
@@ -530,8 +530,8 @@ MUTANTS = (
     mutant(
         "covariance-around-one-mean",
         "views/view.py",
-        "spectrum = _spectrum(rows, convert, centres, scale)",
-        "spectrum = _spectrum(rows, convert, np.broadcast_to(whole, centres.shape), scale)",
+        "spectrum = rows.spectrum(convert, centres, scale)",
+        "spectrum = rows.spectrum(convert, np.broadcast_to(whole, centres.shape), scale)",
         "views/test_views.py",
     ),
     mutant(
