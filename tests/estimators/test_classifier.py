@@ -126,7 +126,7 @@ def test_probabilities_sum_to_one_and_beat_guessing(model):
     assert log_loss(y[60:], probability) < 0.5 * np.log(3)
 
 
-def test_few_rows_choose_along_the_path_of_the_lasso_and_many_among_all_coders():
+def test_few_rows_choose_along_the_path_of_the_lasso_and_many_along_greedy_paths_too():
     few, many = (
         DBDLClassifier(**{**QUICK, "n_sweeps": 1, "n_chains": 1}).fit(*make_cones(n_rows=n_rows))
         for n_rows in (200, 201)  # of three classes
@@ -134,7 +134,7 @@ def test_few_rows_choose_along_the_path_of_the_lasso_and_many_among_all_coders()
     assert {c.name for c in few.held_out_.coders} == {"lasso"}
     coders = many.held_out_.coders
     assert {c.path_average for c in coders if c.name != "lasso"} == {False, True}
-    assert {c.name for c in coders} == {"forward", "orthogonal", "lasso"}
+    assert {c.name for c in coders} == {"forward", "lasso"}
 
 
 def test_rows_that_chains_left_out_choose_the_coder(model, problem):
@@ -206,7 +206,7 @@ def test_codes_of_the_lasso_are_those_that_held_out_rows_chose_in_float32_too():
 def test_on_a_device_without_the_lasso_it_is_not_among_the_coders(problem, monkeypatch):
     monkeypatch.setattr(NumbaBackend, "device_kind", "cuda")
     model = DBDLClassifier(**QUICK).fit(*problem)
-    assert {c.name for c in model.held_out_.coders} == {"forward", "orthogonal"}
+    assert {c.name for c in model.held_out_.coders} == {"forward"}
 
 
 def test_where_no_row_can_be_left_out_the_coder_is_the_sparsest():
