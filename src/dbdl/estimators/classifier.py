@@ -213,8 +213,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     temperature_ : float
         Temperature of the softmax of `predict_proba`, fitted on rows that chains left out.
     bend_ : float
-        Scores s are asinh(bend_ s) / bend_ before this softmax, and as they are if it is 0. Chosen
-        on rows that chains left out.
+        Scores ``s`` become ``asinh(bend_ * s) / bend_`` before this softmax, or stay as they are if
+        it is 0. Chosen on rows that chains left out.
     held_out_ : HeldOutChoice or None
         Results of each coder on the rows that chains left out; None if there were none.
     size_curve_ : SizeCurve or None
