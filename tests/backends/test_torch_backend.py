@@ -359,7 +359,7 @@ def test_a_member_behind_a_view_is_that_of_the_cpu(name):
     views = (view_named(name),)
     problem = Problem(X, class_of_row, 2, settings, LabelSettings(), n_chains=1, views=views)
     expected, found = (
-        learn_member(problem, [Forward(2)], Journal(), problem.shares()[0], backend)
+        learn_member(problem, [Forward(2)], Journal(), {}, problem.shares()[0], backend)
         for backend in (NumbaBackend(), device_backend())
     )
     assert len(expected.scores[0]) > 0

@@ -417,7 +417,7 @@ def test_a_member_has_not_seen_the_rows_that_it_leaves_out():
     changed = X.copy()
     changed[share.fold.held_out] *= -100
     first, second = (
-        learn_member(replace(problem, X=rows), [Forward(2)], Journal(), share, NumbaBackend())
+        learn_member(replace(problem, X=rows), [Forward(2)], Journal(), {}, share, NumbaBackend())
         for rows in (X, changed)
     )
     learn = share.fold.learn

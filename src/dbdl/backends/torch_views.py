@@ -8,6 +8,7 @@ up to rounding.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,7 @@ from dbdl.model.state import Classes, Doubles
 from dbdl.model.statistics import Weights
 from dbdl.views import FittedKernelView, FittedView, LabelledRows, evenly_spread
 from dbdl.views.kernel import Kernel
-from dbdl.views.sums import Conversion
+from dbdl.views.sums import Conversion, Result
 from dbdl.views.view import MAP_OVERFLOWS
 from dbdl.views.whitening import Spectrum
 
@@ -40,10 +41,17 @@ def copy_on_device(array: NDArray[Any], like: Tensor, dtype: torch.dtype | None 
     if found is None:
         here = torch.from_numpy(np.ascontiguousarray(array)).to(key[1])
         found = here.to(key[2], copy=True)  # or the copy would keep the array alive on the CPU
+        wait_for_stream(found)
         keep_copy(array, found)
     if found.is_cuda:  # its memory may be reused only after the work of this stream
         found.record_stream(torch.cuda.current_stream(found.device))
     return found
+
+
+def wait_for_stream(tensor: Tensor) -> None:
+    """Wait until a tensor is computed: the stream of another member may use it."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
 
 
 def keep_copy(array: NDArray[Any], copy: Tensor) -> None:
@@ -71,6 +79,10 @@ class DeviceRows:
     def of(cls, rows: LabelledRows, device: str) -> DeviceRows:
         """Copy rows to a device."""
         return cls(torch.from_numpy(np.ascontiguousarray(rows.X)).to(device), rows)
+
+    def once(self, name: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return a result that other views of these rows may have computed already."""
+        return self.labelled.once(name, compute)
 
     @property
     def class_of_row(self) -> Classes:
@@ -135,6 +147,7 @@ class DeviceRows:
             values, vectors = values[some], vectors[:, some].T @ weighted
             vectors /= (self.n_rows * values).sqrt()[:, None]
         found = Spectrum(values.cpu().numpy(), np.empty((0, n_features)), fourth, self.n_rows)
+        wait_for_stream(vectors)
         return DeviceSpectrum(found, vectors, self.X.dtype)
 
     def landmarks(self, view: FittedView, most: int) -> Doubles:
@@ -154,7 +167,7 @@ class DeviceRows:
 
     def mapped(self, view: Any) -> DeviceRows:
         """Return the labelled rows as a view shows them."""
-        return replace(self, X=map_rows(view, self.X))
+        return replace(self, X=map_rows(view, self.X), labelled=self.labelled._replace(shared=None))
 
     @cached_property
     def _classes(self) -> Tensor:
@@ -195,8 +208,9 @@ class DeviceSpectrum:
         matrix = (self.vectors.T * torch.from_numpy(gain).to(self.vectors.device)) @ self.vectors
         matrix.diagonal().add_(rest)
         matrix = (matrix + matrix.T) / 2
-        found: Doubles = to_numpy(matrix)
-        keep_copy(found, matrix.to(self.dtype))
+        copy = matrix.to(self.dtype)
+        found: Doubles = to_numpy(matrix)  # waits for the copy, too
+        keep_copy(found, copy)
         return found
 
 

@@ -45,6 +45,11 @@ class Fold(NamedTuple):
         """Return a fold that holds out no row."""
         return cls(np.arange(n_rows), np.empty(0, dtype=np.int64))
 
+    @property
+    def name(self) -> bytes:
+        """A name that folds of the same rows have in common."""
+        return self.held_out.tobytes()
+
 
 def stratified_folds(key: Key, class_of_row: Classes, n_folds: int, wanted: int) -> list[Fold]:
     """Cut rows into folds class by class, and return the first that are ``wanted``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ from dbdl.model.trust import Atoms, Count, Number, reals
 from dbdl.sampler.kept_draws import KeptDraws
 from dbdl.sampler.posterior import Dictionary
 from dbdl.sampler.run import ChainJournal, Trace
-from dbdl.views import Fitted, FittedView, LabelledRows
+from dbdl.views import Fitted, FittedView, LabelledRows, Shared
 
 #: Least constant coordinate of an atom that stands for a row, as a fraction of the median.
 LEAST_SHARE = 0.1
@@ -168,16 +168,22 @@ def learn_members(
     """Learn the members of some shares in parallel; some may be resumed.
 
     Each sees the rows through its view and leaves out some of them, which it scores with every
-    coder.
+    coder. Members of one fold learn their views from the same rows.
     """
-    return crew.map(partial(learn_member, problem, coders, journal), shares)
+    shared = {share.fold.name: Shared() for share in shares}
+    return crew.map(partial(learn_member, problem, coders, journal, shared), shares)
 
 
 def learn_member(
-    problem: Problem, coders: Sequence[Coder], journal: Journal, share: Share, backend: Backend
+    problem: Problem,
+    coders: Sequence[Coder],
+    journal: Journal,
+    shared: Mapping[bytes, Shared],
+    share: Share,
+    backend: Backend,
 ) -> LearnedMember:
     """Learn one chain and its label atoms, unless the journal already has them."""
-    work = MemberWork.of(problem, coders, share, backend)
+    work = MemberWork.of(problem, coders, share, backend, shared.get(share.fold.name))
     own = journal.chain(share.number, work.own_problem)
     own.member_of = lambda learned: work.score(work.label(learned))
     atoms = own.member
@@ -220,10 +226,16 @@ class MemberWork:
 
     @classmethod
     def of(
-        cls, problem: Problem, coders: Sequence[Coder], share: Share, backend: Backend
+        cls,
+        problem: Problem,
+        coders: Sequence[Coder],
+        share: Share,
+        backend: Backend,
+        shared: Shared | None = None,
     ) -> MemberWork:
         """Fill the rows of a share, fit its view, and map the rows."""
-        rows = problem.rows_of(share.fold.learn)._replace(n_threads=backend.n_threads)
+        rows = problem.rows_of(share.fold.learn)
+        rows = rows._replace(n_threads=backend.n_threads, shared=shared)
         gaps = problem.gaps_of(rows)
         rows = gaps.filled(rows)
         view = backend.fit_view(share.view, rows)

@@ -20,7 +20,7 @@ from dbdl.draws import make_key
 from dbdl.learn.held_out import stratified_folds
 from dbdl.learn.problem import N_FOLDS, Problem
 from dbdl.model.statistics import some_weights
-from dbdl.views import LabelledRows, Recipe, evenly_spread
+from dbdl.views import LabelledRows, Recipe, Shared, evenly_spread
 
 #: Rows that the guard looks at: neighbours, and rows that are asked for them.
 MOST_NEIGHBOURS, MOST_ROWS, LEAST_ROWS = 600, 300, 50
@@ -44,7 +44,8 @@ def usable_views(problem: Problem, views: tuple[Recipe, ...], crew: Crew) -> tup
     held_out = fold.held_out[evenly_spread(len(fold.held_out), MOST_ROWS)]
     known, asked = (_in_memory(problem, rows) for rows in (learn, held_out))
     gaps = problem.gaps_of(known)
-    known, asked = gaps.filled(known), asked._replace(X=gaps.fill(asked.X))
+    known = gaps.filled(known)._replace(shared=Shared())
+    asked = asked._replace(X=gaps.fill(asked.X))
     share = np.array(crew.here().map(partial(_share_of_same_class, known, asked), views))
     return tuple(
         view for view, own in zip(views, share, strict=True) if own >= LEAST_SHARE * share.max()

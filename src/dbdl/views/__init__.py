@@ -9,7 +9,7 @@ from typing import Any
 from dbdl.model.trust import check
 from dbdl.views.kernel import FittedKernelView, KernelView
 from dbdl.views.own import FittedOwnView, OwnView
-from dbdl.views.sums import LabelledRows, evenly_spread
+from dbdl.views.sums import LabelledRows, Shared, evenly_spread
 from dbdl.views.view import FEW_ATOMS_OF, FEW_PER_ROW, VIEWS, FittedView, View
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "LabelledRows",
     "OwnView",
     "Recipe",
+    "Shared",
     "View",
     "atoms_per_row",
     "automatic_views",

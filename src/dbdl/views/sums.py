@@ -7,9 +7,11 @@ the same methods (`dbdl.backends.torch_views`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,36 @@ from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.statistics import SUM_ROWS, Weights, some_weights, tree_sum
 from dbdl.rows.lazy import LazyRows
 from dbdl.views.whitening import Spectrum, spectrum_of_products, spectrum_of_rows
+
+Result = TypeVar("Result")
+
+
+class Shared:
+    """Results that views of the same rows have in common, each computed once.
+
+    Views are learned side by side. Whoever asks for a result that is being computed waits for it.
+    An error is passed on to all who wait, and the next one who asks computes anew.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[Hashable, Future[Any]] = {}
+
+    def once(self, name: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return the result of a name; the first who asks computes it."""
+        with self._lock:
+            found = self._found.get(name)
+            if is_first := found is None:
+                found = self._found[name] = Future()
+        if is_first:
+            try:
+                found.set_result(compute())
+            except BaseException as error:
+                with self._lock:
+                    del self._found[name]
+                found.set_exception(error)
+        known: Result = found.result()
+        return known
 
 
 class Labels(NamedTuple):
@@ -55,6 +87,11 @@ class LabelledRows(NamedTuple):
     n_classes: int
     n_threads: int = 1
     sample_weight: Weights = None
+    shared: Shared | None = None  # if other views are learned from the same rows
+
+    def once(self, name: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return a result that other views of these rows may have computed already."""
+        return compute() if self.shared is None else self.shared.once(name, compute)
 
     def labels(self, rows: slice) -> Labels:
         """Return the classes and weights of some rows."""
@@ -84,7 +121,7 @@ class LabelledRows(NamedTuple):
 
     def mapped(self, view: Any) -> LabelledRows:
         """Return the labelled rows as a view shows them."""
-        return self._replace(X=self.through(view))
+        return self._replace(X=self.through(view), shared=None)
 
     def each_block(self, function: Callable[[Floats, Labels], Any]) -> list[Any]:
         """Apply a function to each block of rows and their labels, where the rows are."""

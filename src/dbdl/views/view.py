@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -114,7 +114,14 @@ class View(Record):
         return name if self.normalize else f"{name}, not scaled"
 
     def fit(self, rows: LabelledRows) -> FittedView:
-        """Learn the view from rows; held-out rows must not be among them."""
+        """Learn the view from rows; held-out rows must not be among them.
+
+        Views that differ only in the constant coordinate or in the number of atoms are one map.
+        """
+        map_alone = replace(self, constant=False, atoms_per_row=None)
+        return replace(rows.once(map_alone, partial(map_alone._fit, rows)), recipe=self)
+
+    def _fit(self, rows: LabelledRows) -> FittedView:
         dtype, n_features = rows.dtype, rows.n_features
         exponent = rows.largest_exponent() if self.normalize else 0
         convert = Conversion(exponent, self.unit)
@@ -129,7 +136,9 @@ class View(Record):
                 around = centres if within else np.broadcast_to(whole, centres.shape)
                 scale = _inverse_root(rows.mean_square(convert, around), centres, dtype)
             if whitens and n_features <= MOST_WHITENED:
-                spectrum = rows.spectrum(convert, centres, scale)
+                spectrum = rows.once(
+                    (convert, self.scale), partial(rows.spectrum, convert, centres, scale)
+                )
                 matrix = spectrum.power(-self.power, n_features * float(np.finfo(dtype).eps))
         length = rows.mean_length(exponent) if self.unit else 1.0
         fitted = FittedView(self, exponent, mean, scale, matrix, 1.0, length)
