@@ -25,8 +25,8 @@ def make_problem(n_rows=400, n_classes=4, **settings):
     return Problem(np.ones((n_rows, 3)), y, n_classes, settings, LabelSettings(), 8, views=views)
 
 
-def views_for(atoms_per_row):
-    return make_views("auto", automatic=automatic_views(atoms_per_row))
+def views_for(problem):
+    return make_views("auto", automatic=automatic_views(problem.atoms_per_row))
 
 
 def all_sizes(problem):

@@ -40,6 +40,7 @@ from dbdl.learn.members import Member, learn_members
 from dbdl.learn.online import OnlineState
 from dbdl.learn.problem import FEW_ROWS, LabelSettings, Problem
 from dbdl.learn.sizes import SizeCurve, each_size, smallest_good, with_sizes
+from dbdl.learn.trial import best_view
 from dbdl.learn.usable import usable_views
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.trust import NotNegative, RecordError, Scope
@@ -99,7 +100,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         means two rounds. In the first, every view has one chain, or two for up to 600 rows. In the
         second, views whose weight is at least a quarter of that of the best have further chains:
         they have 6 chains in all for up to 600 rows, 4 for up to 3000, and 2 for more. Other views
-        are left out. There are at least 5 chains in the first round.
+        are left out. There are at least 5 chains in the first round. A single chain, with the views
+        "auto", takes the view that does best in short trials.
     views : str, View, KernelView, transformer or list of these, default="auto"
         The maps through which chains see the rows, in turn. "auto" means the ten views of
         `dbdl.views.AUTOMATIC`, with those of `dbdl.views.MORE_FOR_FEW_ROWS` for up to 600 rows,
@@ -422,7 +424,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             if journal.is_ahead:
                 return self
             ensembles = []
-            for sized in self._each_size(problem, crew):
+            for sized in self._each_size(problem, candidates, crew):
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
                 ensembles.append(Ensemble.of(sized, members, candidates, crew.n_threads))
             best, self.size_curve_ = smallest_good(ensembles)
@@ -603,8 +605,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )
         if self._has_automatic_views:
-            usable = self._usable_views(problem, crew, problem.views, state)
-            problem = problem.with_views(usable)
+            usable = self._known_views(state) or usable_views(problem, crew, problem.views)
+            problem = problem.with_views(self._for_chains(problem, usable, candidates, crew))
         if self.n_initial_atoms == "auto":
             problem = with_sizes(problem)
         if crew.engine is not None and kind in ("recoded", "joint"):
@@ -622,14 +624,18 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     def _has_automatic_views(self) -> bool:
         return isinstance(self.views, str) and self.views == "auto"
 
-    def _usable_views(
-        self, problem: Problem, crew: Crew, views: Views, state: OnlineState | None = None
-    ) -> Views:
-        """Return the automatic views without those that ruin the rows; later batches keep them."""
-        if state is None or not state.chains:
-            return usable_views(problem, views, crew)
-        known = (chain.view for chain in state.chains)
+    def _known_views(self, state: OnlineState | None) -> Views:
+        """Return the views of earlier batches, which later ones keep."""
+        known = (chain.view for chain in state.chains) if state is not None else ()
         return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
+
+    def _for_chains(
+        self, problem: Problem, views: Views, candidates: Candidates, crew: Crew
+    ) -> Views:
+        """Return the views that chains take in turn: for one chain, the one that suits the rows."""
+        if problem.n_chains > 1:
+            return views
+        return (best_view(problem, views, candidates.coders, crew),)
 
     def _candidates(self, rows: LabelledRows, state: OnlineState | None = None) -> Candidates:
         """Return the candidates among which held-out rows choose."""
@@ -640,14 +646,15 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             coders = [self.chains_[0].coder]
         return Candidates(coders, self.calibrate, shared=recoded)
 
-    def _each_size(self, problem: Problem, crew: Crew) -> list[Problem]:
+    def _each_size(self, problem: Problem, candidates: Candidates, crew: Crew) -> list[Problem]:
         """Return the problem with each number of initial atoms that is tried."""
-        # several sizes share their views, which are looked at once
-        usable = cache(partial(self._usable_views, problem, crew))
+        usable = cache(partial(usable_views, problem, crew))  # several sizes share their views
 
-        def views_for(atoms_per_row: float) -> Views:
-            views = self._views(atoms_per_row, len(problem.class_of_row), problem.n_classes)
-            return usable(views) if self._has_automatic_views else views
+        def views_for(sized: Problem) -> Views:
+            views = self._views(sized.atoms_per_row, len(sized.class_of_row), sized.n_classes)
+            if not self._has_automatic_views:
+                return views
+            return self._for_chains(sized, usable(views), candidates, crew)
 
         return each_size(problem, views_for)
 

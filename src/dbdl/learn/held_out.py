@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from dbdl._threads import run_blocks
 from dbdl.coding import Coder
@@ -56,14 +57,10 @@ def stratified_folds(key: Key, class_of_row: Classes, n_folds: int, wanted: int)
 
     The only row of a class is never held out. Folds without a row are left out.
     """
-    rank = np.empty(len(class_of_row), dtype=np.int64)
-    draw = uniforms(key, Site.FOLD, np.arange(len(class_of_row)), 0)
     fold_of_row = np.empty(len(class_of_row), dtype=np.int64)
     offset = 0
-    for c in _classes_by_first_row(class_of_row):
-        own = np.flatnonzero(class_of_row == c)
-        rank[own[np.argsort(draw[own], kind="stable")]] = np.arange(len(own))
-        fold_of_row[own] = (rank[own] + offset) % n_folds if len(own) > 1 else -1
+    for own in _shuffled_classes(key, class_of_row):
+        fold_of_row[own] = (np.arange(len(own)) + offset) % n_folds if len(own) > 1 else -1
         offset += len(own)
     present = np.unique(fold_of_row[fold_of_row >= 0])[:wanted]
     return [
@@ -72,9 +69,20 @@ def stratified_folds(key: Key, class_of_row: Classes, n_folds: int, wanted: int)
     ]
 
 
-def _classes_by_first_row(class_of_row: Classes) -> Classes:
+def sample_of_classes(key: Key, class_of_row: Classes, most: int) -> NDArray[np.int64]:
+    """Draw rows, the same share of each class and at least one: about ``most``, or all rows."""
+    share = min(most / len(class_of_row), 1.0)
+    drawn = [own[: math.ceil(share * len(own))] for own in _shuffled_classes(key, class_of_row)]
+    return np.sort(np.concatenate(drawn))
+
+
+def _shuffled_classes(key: Key, class_of_row: Classes) -> Iterator[NDArray[np.int64]]:
+    """Yield the rows of each class in random order; classes by their first rows."""
+    draw = uniforms(key, Site.FOLD, np.arange(len(class_of_row)), 0)
     classes, first = np.unique(class_of_row, return_index=True)
-    return classes[np.argsort(first)]
+    for c in classes[np.argsort(first)]:
+        own = np.flatnonzero(class_of_row == c)
+        yield own[np.argsort(draw[own], kind="stable")]
 
 
 def log_loss(
@@ -85,6 +93,12 @@ def log_loss(
     true = below[np.arange(len(below)), class_of_row]
     true_mean = float(np.average(true, weights=sample_weight))
     return _mean_log_sum(below, sharpness, sample_weight) - sharpness * true_mean
+
+
+def log_losses(scores: Scores, class_of_row: Classes, sharpness: float) -> Scores:
+    """-log softmax(sharpness * scores) of each row at its true class, (n_rows,)."""
+    logs: Scores = log_softmax(sharpness * scores, axis=1)
+    return -logs[np.arange(len(logs)), class_of_row]
 
 
 def _below_largest(scores: Scores) -> Scores:

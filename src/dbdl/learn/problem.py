@@ -122,6 +122,12 @@ class Problem:
         """Float32 or float64. Rows on a device have a dtype of another package."""
         return np.dtype(str(self.X.dtype).rpartition(".")[-1])
 
+    @property
+    def atoms_per_row(self) -> float:
+        """Initial atoms of a chain per row."""
+        n_rows = len(self.class_of_row)
+        return self.settings.n_start(n_rows) / n_rows
+
     def key(self, number: int) -> Key:
         """Key of the random draws of a chain."""
         return make_key(self.seed, FIRST_CHAIN + number)

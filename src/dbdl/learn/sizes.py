@@ -71,18 +71,20 @@ def with_sizes(problem: Problem) -> Problem:
     return replace(problem, sizes=(*sorted(size for size in sizes if size < distinct), None))
 
 
-def each_size(problem: Problem, views_for: Callable[[float], tuple[Recipe, ...]]) -> list[Problem]:
+def each_size(
+    problem: Problem, views_for: Callable[[Problem], tuple[Recipe, ...]]
+) -> list[Problem]:
     """Return the problem with each of its sizes; that of the default size stays as it is.
 
-    ``views_for`` gives the views for a number of atoms per row.
+    ``views_for`` gives the views of a problem with another size.
     """
 
     def sized(number: int, size: int | None) -> Problem:
         own = replace(problem, size_number=number)
         if size is None:
             return own
-        settings = replace(problem.settings, n_initial_atoms=size)
-        return replace(own, settings=settings, views=views_for(size / _n_learned(problem)))
+        own = replace(own, settings=replace(problem.settings, n_initial_atoms=size))
+        return replace(own, views=views_for(own))
 
     return [sized(number, size) for number, size in enumerate(problem.sizes)]
 

@@ -29,7 +29,7 @@ MOST_NEIGHBOURS, MOST_ROWS, LEAST_ROWS = 600, 300, 50
 LEAST_SHARE = 0.5
 
 
-def usable_views(problem: Problem, views: tuple[Recipe, ...], crew: Crew) -> tuple[Recipe, ...]:
+def usable_views(problem: Problem, crew: Crew, views: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
     """Return the views in which neighbours of a row often have its class.
 
     Views are fitted to some of the rows, and the neighbours of others are looked up. All views are
