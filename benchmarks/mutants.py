@@ -530,8 +530,8 @@ MUTANTS = (
     mutant(
         "covariance-around-one-mean",
         "views/view.py",
-        "spectrum = rows.spectrum(convert, centres, scale)",
-        "spectrum = rows.spectrum(convert, np.broadcast_to(whole, centres.shape), scale)",
+        "partial(rows.spectrum, convert, centres, scale)",
+        "partial(rows.spectrum, convert, np.broadcast_to(whole, centres.shape), scale)",
         "views/test_views.py",
     ),
     mutant(

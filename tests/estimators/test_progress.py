@@ -82,7 +82,7 @@ def test_callbacks_see_every_sweep_of_every_chain(n_jobs):
         {"coder": "forward", "calibrate": False},
         {"classifier": "joint", "n_sweeps": 2},
         {"classifier": "recoded", "n_sweeps": 2},
-        {"n_chains": 1},
+        {"n_chains": 1, "views": "plain"},
     ],
     ids=" ".join,
 )
@@ -98,6 +98,12 @@ def test_as_many_chains_are_announced_as_are_run_and_none_is_thrown_away(setting
     assert watch.names() == {"chain": n_chains} and watch.n_subtasks[0] == n_chains
     assert len(learned) == len(model.chains_) == n_chains
     assert all(told == events(model.n_sweeps) for told in watch.chains.values())
+
+
+def test_trials_of_views_are_not_announced_as_chains():
+    watch = watched(DBDLClassifier(**QUICK | {"n_chains": 1}))
+    assert watch.names() == {"chain": 1} and watch.n_subtasks == [1] * 2
+    assert all(told == events(6) for told in watch.chains.values())
 
 
 def test_chains_of_views_that_earn_no_weight_are_counted_as_ended():

@@ -433,7 +433,7 @@ def test_each_chain_sees_the_rows_through_the_next_view():
     names = (*AUTOMATIC, *MORE_FOR_FEW_ROWS, *AUTOMATIC[:2])
     model = DBDLClassifier(**FIT | {"n_chains": len(names)}).fit(X, y)
     assert [chain.view.recipe for chain in model.chains_] == [view_named(name) for name in names]
-    few = DBDLClassifier(**FIT, n_initial_atoms=12).fit(X, y)
+    few = DBDLClassifier(**FIT | {"n_chains": 2}, n_initial_atoms=12).fit(X, y)
     assert few.chains_[0].view.recipe == view_named(AUTOMATIC_FOR_FEW_ATOMS[0])
     rows = model.inverse_transform(model.transform(X))
     assert np.linalg.norm(rows - X) < 0.5 * np.linalg.norm(X)

@@ -33,6 +33,15 @@ class Shared:
 
     Views are learned side by side. Whoever asks for a result that is being computed waits for it.
     An error is passed on to all who wait, and the next one who asks computes anew.
+
+    Examples
+    --------
+    >>> from dbdl.views import Shared
+    >>> shared = Shared()
+    >>> shared.once("sum", lambda: 1 + 2)
+    3
+    >>> shared.once("sum", lambda: "not computed again")
+    3
     """
 
     def __init__(self) -> None:
