@@ -429,6 +429,13 @@ MUTANTS = (
         "learn/test_choice.py",
     ),
     mutant(
+        "weights-judged-by-their-own-rows",
+        "learn/choice.py",
+        "others = [group.only(~own) for group, own in zip(groups, here, strict=True)]",
+        "others = groups",
+        "learn/test_choice.py",
+    ),
+    mutant(
         "bend-of-pooled-scores",
         "learn/choice.py",
         "results.link.bend * unit",

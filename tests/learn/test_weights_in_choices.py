@@ -57,7 +57,9 @@ def test_weights_of_views_and_results_are_those_of_repeated_rows():
     weights = fit_weights(found, views)
     np.testing.assert_allclose(weights, fit_weights(expected, views), rtol=1e-4)
     assert np.abs(weights - fit_weights(group_by_rows(members, scores, y), views)).max() > 1e-2
-    results, right = (ensemble_results(groups, weights) for groups in (found, expected))
+    results, right = (
+        ensemble_results(groups, weights, groups[0].total(weights)) for groups in (found, expected)
+    )
     for name in ("sharpness", "accuracy", "log_loss"):
         assert getattr(results, name) == pytest.approx(getattr(right, name), rel=1e-4)
 

@@ -4,7 +4,8 @@ Three quarters of the training rows are initial atoms themselves, so coding trai
 dictionary says nothing about new rows. Each member leaves out a tenth of the rows: neither its
 view, nor its atoms, nor its label atoms have seen them. These rows decide the member's coder and
 number of non-zeros, which matters more than any other parameter, its weight in the ensemble, and
-the bend and the temperature of the probabilities. A row is never scored by a member that saw it.
+the bend and the temperature of the probabilities. A row is never scored by a member that saw it,
+nor, for the bend, the temperature and the published results, with weights that it has chosen.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dbdl.learn.held_out import (
     accuracy_of,
     by_class,
     choose_coder,
+    fit_sharpness,
     join_weights,
     total_weight,
 )
@@ -40,6 +42,8 @@ POOLED_ROWS = 100.0
 #: With a dozen rows the weights stay nearly uniform. Members with few atoms pay on some data
 #: only: their weights are pulled towards 0, so that they have to earn them.
 WEIGHT_PENALTY = 0.03
+#: Parts of the rows left out. Each is scored with weights that the rows of the other parts choose.
+N_PARTS = 5
 #: Weight of a row of earlier batches when the results of a batch are pooled with theirs.
 WEIGHT_OF_EARLIER = 0.5
 #: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
@@ -187,7 +191,8 @@ def choose_by_scores(
     weights = fit_weights(groups, view_of_member, usual)
     total = float(weights @ sharpness)
     unit = total / len(members)  # of the scores that are pooled here, in published scores
-    results = ensemble_results(groups, weights, given_bend(candidates, before, share, unit))
+    scores = weighted_by_others(groups, view_of_member, usual, weights)
+    results = ensemble_results(groups, weights, scores, given_bend(candidates, before, share, unit))
     sharpness_of_all = results.link.sharpness * growth(results, weights, groups, len(members))
     temperature = 1.0 / (sharpness_of_all * unit)
     weights = weights * sharpness / total
@@ -293,6 +298,11 @@ class Group(NamedTuple):
         """Weighted mean of the members' scores (n_rows, n_classes)."""
         return np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
 
+    def only(self, rows: NDArray[np.bool_]) -> Group:
+        """Return the group with some of its rows."""
+        weight = some_weights(self.sample_weight, rows)
+        return Group(self.members, self.scores[:, rows], self.class_of_row[rows], weight)
+
 
 def group_by_rows(
     members: Sequence[LeftOut],
@@ -316,18 +326,20 @@ def fit_weights(
     groups: Sequence[Group],
     view_of_member: NDArray[np.int64],
     usual: Doubles | None = None,
+    start: Doubles | None = None,
 ) -> Doubles:
     """Weights of the members, none negative, with the least penalised log-loss.
 
     Members of one view have the same weight. The weights of the views are pulled towards a multiple
     of ``usual`` (n_views,), by default towards equal weights. A weighted sum of log-probabilities
     of softmaxes is the softmax of a weighted sum of scores, so the ensemble stays linear in the
-    codes.
+    codes. ``start`` (n_members,) is a guess, such as the weights for similar rows.
     """
     n_rows = sum(total_weight(len(g.class_of_row), g.sample_weight) for g in groups)
     smoothing = 1.0 / (n_rows + 1.0)
-    start = np.ones(int(view_of_member.max()) + 1)
-    usual = start if usual is None or not usual.any() else usual
+    equal = np.ones(int(view_of_member.max()) + 1)
+    usual = equal if usual is None or not usual.any() else usual
+    guess = usual if start is None else start[np.unique(view_of_member, return_index=True)[1]]
 
     def loss(weights: Doubles) -> tuple[float, Doubles]:
         off = weights - (weights @ usual) / (usual @ usual) * usual
@@ -347,9 +359,37 @@ def fit_weights(
             np.add.at(slope, view_of_member[group.members], own)
         return value, slope
 
-    limits = [(0.0, None)] * len(start)
-    found: Doubles = minimize(loss, usual, jac=True, bounds=limits, method="L-BFGS-B").x
-    return (found if found.sum() > 0 else start)[view_of_member]
+    limits = [(0.0, None)] * len(equal)
+    found: Doubles = minimize(loss, guess, jac=True, bounds=limits, method="L-BFGS-B").x
+    return (found if found.sum() > 0 else equal)[view_of_member]
+
+
+def weighted_by_others(
+    groups: Sequence[Group],
+    view_of_member: NDArray[np.int64],
+    usual: Doubles | None,
+    weights: Doubles,
+) -> Scores:
+    """Weighted scores of the rows of all groups, each by weights that it has not chosen.
+
+    Scores by ``weights``, which all rows have chosen, would look too good: with few rows and many
+    views, the accuracy would be up to two points too high. Rows are dealt to the parts class by
+    class.
+    """
+    class_of_row = np.concatenate([group.class_of_row for group in groups])
+    part_of_row = np.empty(len(class_of_row), dtype=np.int64)
+    part_of_row[np.argsort(class_of_row, kind="stable")] = np.arange(len(class_of_row)) % N_PARTS
+    ends = np.cumsum([len(group.class_of_row) for group in groups])
+    part_of = np.split(part_of_row, ends[:-1])
+    scores = [group.total(weights) for group in groups]
+    n_parts = N_PARTS if view_of_member.max() > 0 else 0  # one view has nothing to choose
+    for part in range(n_parts):
+        here = [own == part for own in part_of]
+        others = [group.only(~own) for group, own in zip(groups, here, strict=True)]
+        found = fit_weights(others, view_of_member, usual, weights)
+        for group, own, total in zip(groups, here, scores, strict=True):
+            total[own] = group.only(own).total(found)
+    return np.concatenate(scores)
 
 
 def pool_together(
@@ -366,7 +406,7 @@ def pool_together(
 class EnsembleResults(NamedTuple):
     """Results on rows left out, each scored by the members that left it out."""
 
-    sharpness: float  # of scores that are not bent
+    sharpness: float  # of scores that are not bent, by weights that the same rows have chosen
     link: Link
     accuracy: float
     n_rows: int
@@ -380,22 +420,24 @@ class EnsembleResults(NamedTuple):
 
 
 def ensemble_results(
-    groups: Sequence[Group], weights: Doubles, bend: float | None = None
+    groups: Sequence[Group], weights: Doubles, scores: Scores, bend: float | None = None
 ) -> EnsembleResults:
     """Fit the link of weighted scores, and return the accuracy and log-loss with it.
 
-    The bend is chosen if it is not given.
+    ``scores`` (n_rows, n_classes) are those of `weighted_by_others`. The bend is chosen if it is
+    not given.
     """
-    scores = np.concatenate([group.total(weights) for group in groups])
+    own_scores = np.concatenate([group.total(weights) for group in groups])
     classes = np.concatenate([group.class_of_row for group in groups])
     weight = join_weights([group.sample_weight for group in groups])
-    straight = Link.fit(scores, classes, 0.0, weight)
-    link = choose_link(scores, classes, weight) if bend is None else straight
-    if bend:
+    sharpness = fit_sharpness(own_scores, classes, weight)
+    if bend is None:
+        link = choose_link(scores, classes, weight)
+    else:
         link = Link.fit(scores, classes, bend, weight)
     accuracy = accuracy_of(scores, classes, weight)
     means = by_class(classes, scores.argmax(axis=1), weight)
-    return EnsembleResults(straight.sharpness, link, accuracy, len(classes), **means)
+    return EnsembleResults(sharpness, link, accuracy, len(classes), **means)
 
 
 def growth(

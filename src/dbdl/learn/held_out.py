@@ -236,8 +236,8 @@ class HeldOutChoice(Record):
         The same for the members of each view.
     ensemble_accuracy, ensemble_log_loss, ensemble_balanced_accuracy, ensemble_macro_f1 : float \
 or None
-        Results of an ensemble with the coders and weights that were chosen: each row is scored by
-        the members that left it out. Balanced accuracy and macro F1 are means over classes. None if
+        Results of an ensemble with the coders that were chosen: each row is scored by the members
+        that left it out, with weights that other rows have chosen. Balanced accuracy and macro F1 are means over classes. None if
         the scores above are not those of single members.
     """
 
