@@ -237,8 +237,8 @@ class HeldOutChoice(Record):
     ensemble_accuracy, ensemble_log_loss, ensemble_balanced_accuracy, ensemble_macro_f1 : float \
 or None
         Results of an ensemble with the coders that were chosen: each row is scored by the members
-        that left it out, with weights that other rows have chosen. Balanced accuracy and macro F1 are means over classes. None if
-        the scores above are not those of single members.
+        that left it out, with weights that other rows have chosen. Balanced accuracy and macro F1
+        are means over classes. None if the scores above are not those of single members.
     """
 
     coders: Annotated[tuple[Coder, ...], Length("n_coders")]
