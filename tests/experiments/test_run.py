@@ -386,7 +386,7 @@ def test_every_table_of_the_package_can_be_read_and_names_known_methods():
 
 
 def test_boosting_runs_only_in_the_tables_that_name_it():
-    small = {"digits", "wine", "iris", "breast_cancer"}
+    small = {"digits", "digits_half", "wine", "iris", "breast_cancer"}
     with_boosting = {
         name for name in table_names() if "boosting" in {e.method for e in load_table(name).entries}
     }
