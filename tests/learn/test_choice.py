@@ -39,6 +39,7 @@ from dbdl.learn.held_out import (
     log_loss,
 )
 from dbdl.learn.journal import Journal
+from dbdl.learn.link import Link
 from dbdl.learn.members import learn_members
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.views import make_views
@@ -363,6 +364,19 @@ def test_the_results_of_an_ensemble_are_those_of_the_members_that_left_a_row_out
     assert results.accuracy == (scores.argmax(axis=1) == classes).mean()
     assert results.sharpness == pytest.approx(fit_sharpness(scores, classes), rel=1e-6)
     assert results.log_loss == pytest.approx(log_loss(scores, classes, results.sharpness))
+
+
+@pytest.mark.parametrize("bend", [0.0, 2.0])
+def test_the_link_is_between_those_of_weights_chosen_by_the_same_rows_and_by_others(bend):
+    few, _ = noisy_groups(8, 2, 0.6)
+    weights = np.ones(8)
+    classes = np.concatenate([group.class_of_row for group in few])
+    by_others = 0.5 * totals(few, weights)
+    links = [Link.fit(scores, classes, bend) for scores in (totals(few, weights), by_others)]
+    found = ensemble_results(few, weights, by_others, bend).link
+    assert found.sharpness == pytest.approx(np.sqrt(links[0].sharpness * links[1].sharpness))
+    assert found.log_loss > links[1].log_loss
+    assert found == Link.of(by_others, classes, bend, found.sharpness)
 
 
 def test_the_slope_of_the_loss_of_weights_is_right():

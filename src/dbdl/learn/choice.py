@@ -5,7 +5,7 @@ dictionary says nothing about new rows. Each member leaves out a tenth of the ro
 view, nor its atoms, nor its label atoms have seen them. These rows decide the member's coder and
 number of non-zeros, which matters more than any other parameter, its weight in the ensemble, and
 the bend and the temperature of the probabilities. A row is never scored by a member that saw it,
-nor, for the bend, the temperature and the published results, with weights that it has chosen.
+nor, for the bend and the published results, with weights that it has chosen.
 """
 
 from __future__ import annotations
@@ -425,16 +425,21 @@ def ensemble_results(
     """Fit the link of weighted scores, and return the accuracy and log-loss with it.
 
     ``scores`` (n_rows, n_classes) are those of `weighted_by_others`. The bend is chosen if it is
-    not given.
+    not given. The sharpness that fits these scores is a little low, since fewer rows have chosen
+    their weights. That of scores by ``weights`` is a little high, since the same rows have chosen
+    them. The link has the geometric mean of the two.
     """
     own_scores = np.concatenate([group.total(weights) for group in groups])
     classes = np.concatenate([group.class_of_row for group in groups])
     weight = join_weights([group.sample_weight for group in groups])
-    sharpness = fit_sharpness(own_scores, classes, weight)
     if bend is None:
         link = choose_link(scores, classes, weight)
     else:
         link = Link.fit(scores, classes, bend, weight)
+    own_link = Link.fit(own_scores, classes, link.bend, weight)
+    between = float(np.sqrt(link.sharpness * own_link.sharpness))
+    link = Link.of(scores, classes, link.bend, between, weight)
+    sharpness = fit_sharpness(own_scores, classes, weight) if link.bend else own_link.sharpness
     accuracy = accuracy_of(scores, classes, weight)
     means = by_class(classes, scores.argmax(axis=1), weight)
     return EnsembleResults(sharpness, link, accuracy, len(classes), **means)
