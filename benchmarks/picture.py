@@ -107,7 +107,7 @@ def main() -> None:
     files = parser.parse_args().files or sorted(OUTPUT.glob("accuracy_*.jsonl"))
     found = [latest(read_records(file)) for file in files]
     of_table = {records[0]["table"]: records for records in found if records}
-    n_columns = min(4 if len(of_table) > 9 else 3, len(of_table))
+    n_columns = min(3, len(of_table))
     n_rows = -(-len(of_table) // n_columns)
     figure, axes = plt.subplots(
         n_rows, n_columns, figsize=(4.2 * n_columns, 3.4 * n_rows), squeeze=False
