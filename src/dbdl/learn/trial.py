@@ -36,15 +36,13 @@ N_FOLDS, LEAST_ASKED = 5, 150
 MOST_NONZERO = 20
 
 
-def best_view(
-    problem: Problem, views: tuple[Recipe, ...], coders: Sequence[Coder], crew: Crew
-) -> Recipe:
+def best_view(problem: Problem, coders: Sequence[Coder], crew: Crew) -> Recipe:
     """Return the view that suits the rows; the first if there are too few rows to tell.
 
-    The rows of the trials do not depend on the seed of the fit.
+    The chains of the trials have the seed of the fit, and the rows do not depend on it.
     """
-    folds = _folds(problem)
-    if len(views) < 2 or problem.n_classes < 2 or not folds:
+    views = problem.views
+    if len(views) < 2 or problem.n_classes < 2 or not (folds := _folds(problem)):
         return views[0]
     coders = [coder for coder in coders if coder.n_nonzero <= MOST_NONZERO] or coders[:1]
     rows = np.unique(np.concatenate([part for fold in folds for part in fold]))
