@@ -373,23 +373,30 @@ def weighted_by_others(
     """Weighted scores of the rows of all groups, each by weights that it has not chosen.
 
     Scores by ``weights``, which all rows have chosen, would look too good: with few rows and many
-    views, the accuracy would be up to two points too high. Rows are dealt to the parts class by
-    class.
+    views, the accuracy would be up to two points too high.
     """
-    class_of_row = np.concatenate([group.class_of_row for group in groups])
-    part_of_row = np.empty(len(class_of_row), dtype=np.int64)
-    part_of_row[np.argsort(class_of_row, kind="stable")] = np.arange(len(class_of_row)) % N_PARTS
-    ends = np.cumsum([len(group.class_of_row) for group in groups])
-    part_of = np.split(part_of_row, ends[:-1])
     scores = [group.total(weights) for group in groups]
-    n_parts = N_PARTS if view_of_member.max() > 0 else 0  # one view has nothing to choose
-    for part in range(n_parts):
-        here = [own == part for own in part_of]
+    for here in dealt(groups) if view_of_member.any() else []:  # one view has nothing to choose
         others = [group.only(~own) for group, own in zip(groups, here, strict=True)]
         found = fit_weights(others, view_of_member, usual, weights)
         for group, own, total in zip(groups, here, scores, strict=True):
             total[own] = group.only(own).total(found)
     return np.concatenate(scores)
+
+
+def dealt(groups: Sequence[Group]) -> list[list[NDArray[np.bool_]]]:
+    """Deal the rows of all groups to parts; return which rows of each group are in each part.
+
+    Rows are dealt class by class. Classes are in the order of their first rows, so that their names
+    do not matter.
+    """
+    class_of_row = np.concatenate([group.class_of_row for group in groups])
+    _, first, index = np.unique(class_of_row, return_index=True, return_inverse=True)
+    part_of_row = np.empty(len(index), dtype=np.int64)
+    part_of_row[np.argsort(first[index], kind="stable")] = np.arange(len(index)) % N_PARTS
+    ends = np.cumsum([len(group.class_of_row) for group in groups])
+    part_of = np.split(part_of_row, ends[:-1])
+    return [[own == part for own in part_of] for part in range(min(N_PARTS, len(index)))]
 
 
 def pool_together(
