@@ -10,11 +10,12 @@ from dbdl.coding import Forward
 from dbdl.estimators import _base, classifier
 from dbdl.learn import trial
 from dbdl.learn.chain import ChainSettings
+from dbdl.learn.choice import Candidates
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.learn.trial import best_view
 from dbdl.views import View, make_views
 
-CODERS = [Forward(2), Forward(5)]
+CANDIDATES = Candidates([Forward(2), Forward(5)])
 VIEW = View(constant=True)
 
 
@@ -33,7 +34,7 @@ def make_problem(X, y, views, **settings):
 
 def chosen(X, y, names, **settings):
     views = make_views(names)
-    return best_view(make_problem(X, y, views, **settings), CODERS, Crew()).name
+    return best_view(make_problem(X, y, views, **settings), CANDIDATES, Crew()).name
 
 
 def test_a_view_that_cannot_tell_the_classes_apart_is_not_chosen():

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dbdl._arrays import as_labels
-from dbdl._threads import single_threaded_blas
+from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Orthogonal
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
@@ -428,12 +428,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             for sized in self._each_size(problem, crew):
                 sized = self._with_suited_view(sized, candidates, crew)
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
-                ensembles.append(Ensemble.of(sized, members, candidates, crew.n_threads))
+                ensembles.append(Ensemble.of(sized, members, candidates))
             best, self.size_curve_ = smallest_good(ensembles)
             further = best.further_shares()
             journal.expect(further)
             more = learn_members(best.problem, further, candidates.coders, crew, journal)
-            best = best.with_members(more, candidates, crew.n_threads)
+            best = best.with_members(more, candidates)
             published = publish_members(best.members, candidates, best.choice)
             return self._publish(published, best.choice, memory=journal.memory())
 
@@ -639,7 +639,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         """
         if problem.n_chains > 1 or not self._has_automatic_views:
             return problem
-        return replace(problem, views=(best_view(problem, candidates.coders, crew),))
+        return replace(problem, views=(best_view(problem, candidates, crew),))
 
     def _candidates(self, rows: LabelledRows, state: OnlineState | None = None) -> Candidates:
         """Return the candidates among which held-out rows choose."""
@@ -648,7 +648,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         recoded = self.classifier == "recoded"
         if recoded and state is not None and state.chains:  # label atoms belong to one coder
             coders = [self.chains_[0].coder]
-        return Candidates(coders, self.calibrate, shared=recoded)
+        n_threads = resolve_n_jobs(self.n_jobs)
+        return Candidates(coders, self.calibrate, shared=recoded, n_threads=n_threads)
 
     def _each_size(self, problem: Problem, crew: Crew) -> list[Problem]:
         """Return the problem with each number of initial atoms that is tried."""
