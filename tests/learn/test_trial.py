@@ -2,17 +2,21 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 from dbdl import DBDLClassifier
 from dbdl.backends.crew import Crew
 from dbdl.coding import Forward
+from dbdl.estimators import _base, classifier
 from dbdl.learn import trial
 from dbdl.learn.chain import ChainSettings
+from dbdl.learn.choice import Candidates
 from dbdl.learn.problem import LabelSettings, Problem
 from dbdl.learn.trial import best_view
-from dbdl.views import make_views
+from dbdl.views import View, make_views
 
-CODERS = [Forward(2), Forward(5)]
+CANDIDATES = Candidates([Forward(2), Forward(5)])
+VIEW = View(constant=True)
 
 
 def rows_of_two_sizes(n_rows=200):
@@ -30,7 +34,7 @@ def make_problem(X, y, views, **settings):
 
 def chosen(X, y, names, **settings):
     views = make_views(names)
-    return best_view(make_problem(X, y, views, **settings), views, CODERS, Crew()).name
+    return best_view(make_problem(X, y, views, **settings), CANDIDATES, Crew()).name
 
 
 def test_a_view_that_cannot_tell_the_classes_apart_is_not_chosen():
@@ -84,6 +88,32 @@ def test_rows_that_are_asked_were_not_learned(monkeypatch, n_rows):
         assert np.ptp(np.bincount(problem.class_of_row[fold.learn])) <= 1
         assert problem.settings.n_sweeps == 1 and problem.settings.n_initial_atoms <= 30
         assert np.isin(problem.X[:, 0], X[:, 0]).all()
+
+
+def test_a_fit_is_resumed_in_the_view_of_its_own_trials(tmp_path):
+    X, y = load_iris(return_X_y=True)  # on which trials with other seeds find other views
+
+    def fit(seed, **saved):
+        own = np.random.RandomState(seed)  # the seed of the earlier fit is kept
+        return DBDLClassifier(n_chains=1, n_sweeps=1, random_state=own, **saved).fit(X, y)
+
+    first = [fit(seed, checkpoint=tmp_path / str(seed)) for seed in range(6)]
+    resumed = [fit(100, checkpoint=tmp_path / str(seed)) for seed in range(6)]
+    assert len({model.chains_[0].view.name for model in first}) > 1
+    for one, other in zip(first, resumed, strict=True):
+        assert one.chains_[0].view.name == other.chains_[0].view.name
+        np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+
+def test_kernels_are_compiled_with_a_message_before_the_trials(monkeypatch):
+    done = []
+    monkeypatch.setattr(_base, "compile_kernels", lambda *_: done.append("compiled"))
+    monkeypatch.setattr(classifier, "best_view", lambda problem, *_: done.append("tried") or VIEW)
+    X, y = rows_of_two_sizes()
+    for name in ("fit", "partial_fit"):
+        done.clear()
+        getattr(DBDLClassifier(n_chains=1, n_sweeps=1, random_state=0), name)(X, y)
+        assert done == ["compiled", "tried"]
 
 
 def test_too_few_rows_keep_the_first_view():

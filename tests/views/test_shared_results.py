@@ -1,6 +1,8 @@
 """Views that are learned from the same rows share what they have in common."""
 
+import itertools
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -65,23 +67,38 @@ def test_members_of_one_fold_share_and_those_of_others_do_not(n_spectra):
     assert n_spectra.count(630) == 2  # one per fold
 
 
+def ask_together(compute, n_threads=3):
+    """Ask for one result in several threads at once; return the results and errors."""
+    shared, together = Shared(), threading.Barrier(n_threads)
+
+    def slowly():
+        time.sleep(0.1)  # so that the others ask meanwhile
+        return compute()
+
+    def ask():
+        together.wait(10)
+        return shared.once("name", slowly)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        asked = [pool.submit(ask) for _ in range(n_threads)]
+        return [one.exception(10) or one.result(10) for one in asked]
+
+
 def test_a_result_is_computed_once_by_threads_that_ask_together():
-    shared, begun, n_calls = Shared(), threading.Event(), []
-
-    def compute():
-        n_calls.append(1)
-        begun.wait(10)
-        return "found"
-
-    with ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(shared.once, "name", compute) for _ in range(3)]
-        begun.set()
-        assert [one.result(10) for one in asked] == ["found"] * 3
-    assert len(n_calls) == 1
+    numbers = itertools.count()
+    assert ask_together(lambda: f"number {next(numbers)}") == ["number 0"] * 3
 
 
-def test_an_error_is_not_kept():
+def test_after_an_error_those_who_wait_compute_anew():
+    numbers = itertools.count()
+    found = ask_together(lambda: f"number {1 // next(numbers)}")
+    assert found.count("number 1") == 2
+    assert sum(isinstance(one, ZeroDivisionError) for one in found) == 1
+
+
+def test_results_of_other_names_do_not_wait():
     shared = Shared()
-    with pytest.raises(ZeroDivisionError):
-        shared.once("name", lambda: 1 / 0)
-    assert shared.once("name", lambda: 5) == 5
+    assert shared.once("outer", lambda: shared.once("inner", lambda: 1) + 1) == 2
+    with ThreadPoolExecutor(1) as pool:
+        other = lambda: pool.submit(shared.once, "other", lambda: 5).result(10)  # noqa: E731
+        assert shared.once("name", other) == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dbdl._arrays import as_labels
-from dbdl._threads import single_threaded_blas
+from dbdl._threads import resolve_n_jobs, single_threaded_blas
 from dbdl.backends.crew import Crew
 from dbdl.coding import Coder, Orthogonal
 from dbdl.estimators._base import CHAIN_CONSTRAINTS, DictionaryEstimator
@@ -424,14 +425,15 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             if journal.is_ahead:
                 return self
             ensembles = []
-            for sized in self._each_size(problem, candidates, crew):
+            for sized in self._each_size(problem, crew):
+                sized = self._with_suited_view(sized, candidates, crew)
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
-                ensembles.append(Ensemble.of(sized, members, candidates, crew.n_threads))
+                ensembles.append(Ensemble.of(sized, members, candidates))
             best, self.size_curve_ = smallest_good(ensembles)
             further = best.further_shares()
             journal.expect(further)
             more = learn_members(best.problem, further, candidates.coders, crew, journal)
-            best = best.with_members(more, candidates, crew.n_threads)
+            best = best.with_members(more, candidates)
             published = publish_members(best.members, candidates, best.choice)
             return self._publish(published, best.choice, memory=journal.memory())
 
@@ -485,6 +487,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         candidates = self._candidates(batch.rows, state)
         problem, crew = self._problem(batch.rows, candidates, state)
         with self._journal_of_batch(problem, candidates, state, X, y) as journal:
+            problem = self._with_suited_view(problem, candidates, crew)
             learned = learn_batch(
                 state, batch, problem, candidates.coders, self.forgetting, crew, journal
             )
@@ -606,7 +609,7 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         )
         if self._has_automatic_views:
             usable = self._known_views(state) or usable_views(problem, crew, problem.views)
-            problem = problem.with_views(self._for_chains(problem, usable, candidates, crew))
+            problem = problem.with_views(usable)
         if self.n_initial_atoms == "auto":
             problem = with_sizes(problem)
         if crew.engine is not None and kind in ("recoded", "joint"):
@@ -629,13 +632,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         known = (chain.view for chain in state.chains) if state is not None else ()
         return tuple(dict.fromkeys(v.recipe for v in known if not isinstance(v, FittedOwnView)))
 
-    def _for_chains(
-        self, problem: Problem, views: Views, candidates: Candidates, crew: Crew
-    ) -> Views:
-        """Return the views that chains take in turn: for one chain, the one that suits the rows."""
-        if problem.n_chains > 1:
-            return views
-        return (best_view(problem, views, candidates.coders, crew),)
+    def _with_suited_view(self, problem: Problem, candidates: Candidates, crew: Crew) -> Problem:
+        """Return the problem; a single chain has the automatic view that suits the rows.
+
+        The trials depend on the seed, which the journal of a resumed fit knows.
+        """
+        if problem.n_chains > 1 or not self._has_automatic_views:
+            return problem
+        return replace(problem, views=(best_view(problem, candidates, crew),))
 
     def _candidates(self, rows: LabelledRows, state: OnlineState | None = None) -> Candidates:
         """Return the candidates among which held-out rows choose."""
@@ -644,17 +648,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         recoded = self.classifier == "recoded"
         if recoded and state is not None and state.chains:  # label atoms belong to one coder
             coders = [self.chains_[0].coder]
-        return Candidates(coders, self.calibrate, shared=recoded)
+        n_threads = resolve_n_jobs(self.n_jobs)
+        return Candidates(coders, self.calibrate, shared=recoded, n_threads=n_threads)
 
-    def _each_size(self, problem: Problem, candidates: Candidates, crew: Crew) -> list[Problem]:
+    def _each_size(self, problem: Problem, crew: Crew) -> list[Problem]:
         """Return the problem with each number of initial atoms that is tried."""
         usable = cache(partial(usable_views, problem, crew))  # several sizes share their views
 
         def views_for(sized: Problem) -> Views:
             views = self._views(sized.atoms_per_row, len(sized.class_of_row), sized.n_classes)
-            if not self._has_automatic_views:
-                return views
-            return self._for_chains(sized, usable(views), candidates, crew)
+            return usable(views) if self._has_automatic_views else views
 
         return each_size(problem, views_for)
 

@@ -68,6 +68,7 @@ class Candidates:
     coders: Sequence[Coder]
     calibrate: bool = True  # whether the temperature is fitted
     shared: bool = False  # whether all members have the same coder
+    n_threads: int = 1  # on which they are judged
 
     @property
     def is_open(self) -> bool:
@@ -117,15 +118,12 @@ def choose(
     class_of_row: Classes,
     candidates: Candidates,
     sample_weight: Weights = None,
-    n_threads: int = 1,
 ) -> Choice:
     """Choose coders, weights and the temperature on the rows that members left out."""
     left_out = left_out_by(members)
     if not all(len(member.rows) for member in left_out):
         return without_rows(candidates, len(members))
-    return choose_by_scores(
-        left_out, class_of_row, candidates, sample_weight=sample_weight, n_threads=n_threads
-    )
+    return choose_by_scores(left_out, class_of_row, candidates, sample_weight=sample_weight)
 
 
 def publish_members(
@@ -167,7 +165,6 @@ def choose_by_scores(
     candidates: Candidates,
     before: Choice | None = None,
     sample_weight: Weights = None,
-    n_threads: int = 1,
 ) -> Choice:
     """Choose by the scores of rows that members have not seen.
 
@@ -176,7 +173,7 @@ def choose_by_scores(
     """
     views, view_of_member = np.unique([member.view for member in members], return_inverse=True)
     of_view = [[member for member in members if member.view == view] for view in views]
-    held_out = score_coders(of_view, class_of_row, candidates.coders, sample_weight, n_threads)
+    held_out = score_coders(of_view, class_of_row, candidates, sample_weight)
     share = 1.0
     if before is not None and before.held_out is not None:
         held_out, share = pool(before.held_out, held_out)
@@ -223,19 +220,18 @@ def given_bend(
 def score_coders(
     of_view: Sequence[Sequence[LeftOut]],
     class_of_row: Classes,
-    coders: Sequence[Coder],
+    candidates: Candidates,
     sample_weight: Weights,
-    n_threads: int = 1,
 ) -> HeldOutChoice:
     """Score every coder on the rows that the members of each view left out."""
     rows_of_view = [np.concatenate([m.rows for m in own]) for own in of_view]
     by_coder = [zip(*(m.scores for m in own), strict=True) for own in of_view]
     return choose_coder(
-        coders,
+        candidates.coders,
         [[np.concatenate(scores) for scores in every] for every in by_coder],
         [class_of_row[rows] for rows in rows_of_view],
         [some_weights(sample_weight, rows) for rows in rows_of_view],
-        n_threads,
+        candidates.n_threads,
     )
 
 
@@ -373,23 +369,30 @@ def weighted_by_others(
     """Weighted scores of the rows of all groups, each by weights that it has not chosen.
 
     Scores by ``weights``, which all rows have chosen, would look too good: with few rows and many
-    views, the accuracy would be up to two points too high. Rows are dealt to the parts class by
-    class.
+    views, the accuracy would be up to two points too high.
     """
-    class_of_row = np.concatenate([group.class_of_row for group in groups])
-    part_of_row = np.empty(len(class_of_row), dtype=np.int64)
-    part_of_row[np.argsort(class_of_row, kind="stable")] = np.arange(len(class_of_row)) % N_PARTS
-    ends = np.cumsum([len(group.class_of_row) for group in groups])
-    part_of = np.split(part_of_row, ends[:-1])
     scores = [group.total(weights) for group in groups]
-    n_parts = N_PARTS if view_of_member.max() > 0 else 0  # one view has nothing to choose
-    for part in range(n_parts):
-        here = [own == part for own in part_of]
+    for here in dealt(groups) if view_of_member.any() else []:  # one view has nothing to choose
         others = [group.only(~own) for group, own in zip(groups, here, strict=True)]
         found = fit_weights(others, view_of_member, usual, weights)
         for group, own, total in zip(groups, here, scores, strict=True):
             total[own] = group.only(own).total(found)
     return np.concatenate(scores)
+
+
+def dealt(groups: Sequence[Group]) -> list[list[NDArray[np.bool_]]]:
+    """Deal the rows of all groups to parts; return which rows of each group are in each part.
+
+    Rows are dealt class by class. Classes are in the order of their first rows, so that their names
+    do not matter.
+    """
+    class_of_row = np.concatenate([group.class_of_row for group in groups])
+    _, first, index = np.unique(class_of_row, return_index=True, return_inverse=True)
+    part_of_row = np.empty(len(index), dtype=np.int64)
+    part_of_row[np.argsort(first[index], kind="stable")] = np.arange(len(index)) % N_PARTS
+    ends = np.cumsum([len(group.class_of_row) for group in groups])
+    part_of = np.split(part_of_row, ends[:-1])
+    return [[own == part for own in part_of] for part in range(min(N_PARTS, len(index)))]
 
 
 def pool_together(

@@ -30,16 +30,10 @@ class Ensemble:
     choice: Choice
 
     @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        members: list[LearnedMember],
-        candidates: Candidates,
-        n_threads: int = 1,
-    ) -> Self:
+    def of(cls, problem: Problem, members: list[LearnedMember], candidates: Candidates) -> Self:
         """Choose coders, weights and the temperature for members."""
         classes, weight = problem.class_of_row, problem.sample_weight
-        choice = choose(members, classes, candidates, weight, n_threads)
+        choice = choose(members, classes, candidates, weight)
         return cls(problem, members, choice)
 
     @cached_property
@@ -54,16 +48,14 @@ class Ensemble:
         """List the shares of the second round."""
         return self.problem.further_shares(self.strong_views)
 
-    def with_members(
-        self, more: list[LearnedMember], candidates: Candidates, n_threads: int = 1
-    ) -> Ensemble:
+    def with_members(self, more: list[LearnedMember], candidates: Candidates) -> Ensemble:
         """Return the ensemble after the second round, without weak views."""
         if self.problem.rounds is None:
             return self
         if not more:
             return self.without_weak_views()
         strong = [m for m in self.members if m.share.view_number in self.strong_views]
-        whole = Ensemble.of(self.problem, strong + more, candidates, n_threads)
+        whole = Ensemble.of(self.problem, strong + more, candidates)
         return whole.without_weak_views()
 
     def without_weak_views(self) -> Ensemble:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdl.backends.crew import Crew
-from dbdl.coding import Coder
 from dbdl.draws import make_key
-from dbdl.learn.choice import left_out_by, score_coders
+from dbdl.learn.choice import Candidates, left_out_by, score_coders
 from dbdl.learn.held_out import Fold, log_losses, sample_of_classes, stratified_folds
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import LearnedMember, learn_members
@@ -36,16 +35,15 @@ N_FOLDS, LEAST_ASKED = 5, 150
 MOST_NONZERO = 20
 
 
-def best_view(
-    problem: Problem, views: tuple[Recipe, ...], coders: Sequence[Coder], crew: Crew
-) -> Recipe:
+def best_view(problem: Problem, candidates: Candidates, crew: Crew) -> Recipe:
     """Return the view that suits the rows; the first if there are too few rows to tell.
 
-    The rows of the trials do not depend on the seed of the fit.
+    The chains of the trials have the seed of the fit, and the rows do not depend on it.
     """
-    folds = _folds(problem)
-    if len(views) < 2 or problem.n_classes < 2 or not folds:
+    views = problem.views
+    if len(views) < 2 or problem.n_classes < 2 or not (folds := _folds(problem)):
         return views[0]
+    coders = candidates.coders
     coders = [coder for coder in coders if coder.n_nonzero <= MOST_NONZERO] or coders[:1]
     rows = np.unique(np.concatenate([part for fold in folds for part in fold]))
     small = _with_rows(problem, rows, len(folds[0].learn))
@@ -57,18 +55,15 @@ def best_view(
     ]
     members = learn_members(small, shares, coders, crew.here(), Journal())
     of_view = [[m for m in members if m.share.view_number == k] for k in range(len(views))]
-    return views[_first_good(of_view, small, coders, crew.n_threads)]
+    return views[_first_good(of_view, small, replace(candidates, coders=coders))]
 
 
 def _first_good(
-    of_view: Sequence[Sequence[LearnedMember]],
-    problem: Problem,
-    coders: Sequence[Coder],
-    n_threads: int,
+    of_view: Sequence[Sequence[LearnedMember]], problem: Problem, candidates: Candidates
 ) -> int:
     """Number of the first view whose loss is within one standard error of the least."""
     classes, weights = problem.class_of_row, problem.sample_weight
-    found = score_coders([left_out_by(own) for own in of_view], classes, coders, weights, n_threads)
+    found = score_coders([left_out_by(own) for own in of_view], classes, candidates, weights)
     coder = found.view_log_loss.argmin(axis=1)
     sharpness = found.view_sharpness[np.arange(len(of_view)), coder]
     losses = np.stack([

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,7 +31,7 @@ class Shared:
     """Results that views of the same rows have in common, each computed once.
 
     Views are learned side by side. Whoever asks for a result that is being computed waits for it.
-    An error is passed on to all who wait, and the next one who asks computes anew.
+    After an error, the next one computes anew.
 
     Examples
     --------
@@ -46,23 +45,18 @@ class Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[Hashable, Future[Any]] = {}
+        self._computing: dict[Hashable, threading.Lock] = {}
+        self._found: dict[Hashable, Any] = {}
 
     def once(self, name: Hashable, compute: Callable[[], Result]) -> Result:
         """Return the result of a name; the first who asks computes it."""
         with self._lock:
-            found = self._found.get(name)
-            if is_first := found is None:
-                found = self._found[name] = Future()
-        if is_first:
-            try:
-                found.set_result(compute())
-            except BaseException as error:
-                with self._lock:
-                    del self._found[name]
-                found.set_exception(error)
-        known: Result = found.result()
-        return known
+            computing = self._computing.setdefault(name, threading.Lock())
+        with computing:
+            if name not in self._found:
+                self._found[name] = compute()
+        found: Result = self._found[name]
+        return found
 
 
 class Labels(NamedTuple):
