@@ -141,6 +141,12 @@ def test_the_rows_of_trials_do_not_depend_on_the_seed(tried):
     np.testing.assert_array_equal(tried[0][0].X, tried[-1][0].X)
 
 
+def test_trials_of_rows_on_a_cluster_are_made_here():
+    problem = make_problem(*rows_of_two_sizes(60), make_views(["plain", "plain + constant"]))
+    crew = Crew(engine=object())  # which cannot do anything
+    assert best_view(problem, CANDIDATES, crew).name == "plain + constant"
+
+
 def test_one_view_is_not_tried(monkeypatch):
     monkeypatch.delattr(trial, "learn_members")
     assert chosen(*rows_of_two_sizes(), ["centred"]) == "centred"
