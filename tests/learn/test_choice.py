@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dbdl import DBDLClassifier
 from dbdl.backends.crew import Crew
 from dbdl.coding import Forward, LassoPath, Orthogonal, PosteriorMean
+from dbdl.learn import choice as choice_module
 from dbdl.learn.chain import ChainSettings
 from dbdl.learn.choice import (
     MOST_GROWTH,
@@ -407,18 +409,19 @@ def groups_of_three_views(n_rows=60):
     return groups, views, np.concatenate([group.class_of_row for group in groups])
 
 
-def by_others(groups, views):
+def by_others(groups, views, usual=None):
     """Scores of rows by weights that other rows have chosen."""
-    return weighted_by_others(groups, views, None, fit_weights(groups, views))
+    return weighted_by_others(groups, views, usual, fit_weights(groups, views, usual))
 
 
-def test_a_row_is_scored_by_weights_that_it_has_not_chosen():
+@pytest.mark.parametrize("usual", [None, np.array([0.0, 0.0, 1.0])])
+def test_a_row_is_scored_by_weights_that_it_has_not_chosen(usual):
     groups, views, _ = groups_of_three_views()
-    found, parts = by_others(groups, views), dealt(groups)
+    found, parts = by_others(groups, views, usual), dealt(groups)
     part_of_row = np.argmax([np.concatenate(here) for here in parts], axis=0)
     for row in (0, 17, len(part_of_row) - 1):
         others = [g.only(~own) for g, own in zip(groups, parts[part_of_row[row]], strict=True)]
-        expected = totals(groups, fit_weights(others, views))[row]
+        expected = totals(groups, fit_weights(others, views, usual))[row]
         np.testing.assert_allclose(found[row], expected, rtol=1e-3, atol=1e-4)
 
 
@@ -470,6 +473,41 @@ def test_views_without_information_seem_to_have_none():
     weights = fit_weights(groups, views)
     assert accuracy_of(totals(groups, weights), y, None) > 0.6
     assert abs(accuracy_of(by_others(groups, views), y, None) - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_published_results_are_those_of_weights_that_other_rows_have_chosen(monkeypatch, calibrate):
+    members, y = made_up(100, strengths=(0.0,) * 3)
+    monkeypatch.setattr(choice_module, "weighted_by_others", lambda *_: 9.0 * np.eye(3)[y])
+    found = choose_by_scores(members, y, Candidates(CODERS, calibrate=calibrate)).held_out
+    assert found.ensemble_accuracy == found.ensemble_balanced_accuracy == 1
+    assert found.ensemble_macro_f1 == 1 and found.ensemble_log_loss < 0.1
+
+
+def test_the_noise_of_the_members_is_that_of_the_published_weights():
+    few, _ = noisy_groups(8, 2, 0.6)
+    weights = np.linspace(0.5, 1.5, 8)
+    own = totals(few, weights)
+    classes = np.concatenate([group.class_of_row for group in few])
+    other = np.random.default_rng(0).standard_normal(own.shape)
+    results = ensemble_results(few, weights, other)
+    assert results.sharpness == pytest.approx(fit_sharpness(own, classes))
+    assert results.link.sharpness < 0.1 * results.sharpness
+
+
+def test_candidates_are_judged_on_all_threads_of_a_fit(monkeypatch):
+    n_threads = []
+
+    def watched(*given, real=choice_module.choose_coder):
+        n_threads.append(given[-1])
+        return real(*given)
+
+    monkeypatch.setattr(choice_module, "choose_coder", watched)
+    X, y = chance_rows(60)
+    model = DBDLClassifier(n_chains=2, n_sweeps=1, n_initial_atoms=6, n_jobs=2, random_state=0)
+    model.fit(X, y)
+    clone(model).partial_fit(X, y)
+    assert n_threads == [2, 2]
 
 
 # ------------------------------------------------------------------------------------ over batches

@@ -12,6 +12,8 @@ from dbdl.learn.held_out import (
     choose_coder,
     fit_sharpness,
     log_loss,
+    log_losses,
+    sample_of_classes,
     stratified_folds,
     to_probabilities,
 )
@@ -50,6 +52,36 @@ def test_folds_that_leave_out_nothing_are_not_made():
     folds = stratified_folds(make_key(1), np.array([0, 0, 1, 1, 2]), 10, wanted=10)
     assert len(folds) == 4 and all(len(fold.held_out) == 1 for fold in folds)
     assert stratified_folds(make_key(1), np.arange(5), 10, wanted=10) == []
+
+
+def test_names_of_classes_do_not_matter_for_what_is_left_out():
+    class_of_row = np.random.default_rng(0).integers(3, size=50)
+    new_name = np.array([1, 2, 0])
+    assert (np.diff(np.unique(class_of_row, return_index=True)[1]) < 0).any()  # by first rows
+    for draw in (
+        lambda classes: stratified_folds(make_key(1), classes, 5, wanted=1)[0].held_out,
+        lambda classes: sample_of_classes(make_key(1), classes, 20),
+    ):
+        np.testing.assert_array_equal(draw(class_of_row), draw(new_name[class_of_row]))
+
+
+def test_a_sample_has_the_same_share_of_each_class_in_the_order_of_the_rows():
+    class_of_row = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [600, 99, 1]))
+    drawn = sample_of_classes(make_key(1), class_of_row, 70)
+    np.testing.assert_array_equal(np.bincount(class_of_row[drawn]), [60, 10, 1])
+    assert (np.diff(drawn) > 0).all()
+    own = np.flatnonzero(class_of_row == 0)
+    assert 0.3 < np.isin(drawn, own[:300]).sum() / 60 < 0.7  # rows anywhere
+    np.testing.assert_array_equal(sample_of_classes(make_key(1), class_of_row, 800), np.arange(700))
+
+
+def test_losses_of_rows_add_up_to_the_log_loss():
+    rng = np.random.default_rng(0)
+    scores, y = 300 * rng.standard_normal((40, 3)), np.arange(40) % 3
+    losses = log_losses(scores, y, 2.0)
+    assert losses.shape == (40,)
+    assert losses.mean() == pytest.approx(log_loss(scores, y, 2.0))
+    assert losses[0] == pytest.approx(log_loss(scores[:1], y[:1], 2.0))
 
 
 # ------------------------------------------------------------------------------- what is chosen

@@ -10,7 +10,18 @@ import pytest
 from same_records import assert_same_record
 
 from dbdl import DBDLClassifier
-from dbdl.views import AUTOMATIC, AUTOMATIC_FOR_FEW_ATOMS, LabelledRows, Shared, view_named
+from dbdl.backends.crew import Crew
+from dbdl.learn.chain import ChainSettings
+from dbdl.learn.problem import LabelSettings, Problem
+from dbdl.learn.usable import usable_views
+from dbdl.views import (
+    AUTOMATIC,
+    AUTOMATIC_FOR_FEW_ATOMS,
+    LabelledRows,
+    Shared,
+    make_views,
+    view_named,
+)
 from dbdl.views import sums as sums_module
 
 
@@ -49,6 +60,24 @@ def test_a_covariance_is_taken_apart_once(n_spectra):
     view_named("unit whitened").fit(rows)  # of other rows
     view_named("scaled and whitened").fit(rows)  # of other features
     assert len(n_spectra) == 3
+
+
+def test_views_of_one_map_have_the_same_arrays():
+    rows = make_rows()._replace(shared=Shared())
+    one, other = (
+        view_named(name).fit(rows)
+        for name in ("half-whitened", "few atoms of half-whitened + constant")
+    )
+    assert one.matrix is other.matrix and one.mean is other.mean
+    assert one.recipe != other.recipe
+
+
+def test_the_guard_against_views_that_ruin_rows_shares_too(n_spectra):
+    X, class_of_row, *_ = make_rows(600)
+    views = make_views(["whitened", "half-whitened + constant"])
+    problem = Problem(X, class_of_row, 3, ChainSettings(), LabelSettings(), views=views)
+    assert usable_views(problem, Crew(), views) == views
+    assert len(n_spectra) == 1
 
 
 def test_a_kernel_view_does_not_take_its_coordinates_for_the_rows(n_spectra):

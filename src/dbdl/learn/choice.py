@@ -369,7 +369,8 @@ def weighted_by_others(
     """Weighted scores of the rows of all groups, each by weights that it has not chosen.
 
     Scores by ``weights``, which all rows have chosen, would look too good: with few rows and many
-    views, the accuracy would be up to two points too high.
+    views, the accuracy would be up to two points too high. The scores are calibrated already: the
+    sharpness of each view is still that of all rows.
     """
     scores = [group.total(weights) for group in groups]
     for here in dealt(groups) if view_of_member.any() else []:  # one view has nothing to choose

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dbdl.backends.crew import Crew
 from dbdl.draws import make_key
-from dbdl.learn.choice import Candidates, left_out_by, score_coders
+from dbdl.learn.choice import Candidates, LeftOut, left_out_by, score_coders
 from dbdl.learn.held_out import Fold, log_losses, sample_of_classes, stratified_folds
 from dbdl.learn.journal import Journal
-from dbdl.learn.members import LearnedMember, learn_members
+from dbdl.learn.members import learn_members
 from dbdl.learn.problem import LEAST_PER_CLASS, Problem, Share
 from dbdl.model.statistics import some_weights
 from dbdl.views import Recipe
@@ -43,8 +43,8 @@ def best_view(problem: Problem, candidates: Candidates, crew: Crew) -> Recipe:
     views = problem.views
     if len(views) < 2 or problem.n_classes < 2 or not (folds := _folds(problem)):
         return views[0]
-    coders = candidates.coders
-    coders = [coder for coder in coders if coder.n_nonzero <= MOST_NONZERO] or coders[:1]
+    short = [coder for coder in candidates.coders if coder.n_nonzero <= MOST_NONZERO]
+    candidates = replace(candidates, coders=short or [candidates.sparsest])
     rows = np.unique(np.concatenate([part for fold in folds for part in fold]))
     small = _with_rows(problem, rows, len(folds[0].learn))
     every = product((_within(rows, fold) for fold in folds), enumerate(views))
@@ -53,26 +53,25 @@ def best_view(problem: Problem, candidates: Candidates, crew: Crew) -> Recipe:
         Share(number, view_number, view, fold, weight, scale)
         for number, (fold, (view_number, view)) in enumerate(every)
     ]
-    members = learn_members(small, shares, coders, crew.here(), Journal())
-    of_view = [[m for m in members if m.share.view_number == k] for k in range(len(views))]
-    return views[_first_good(of_view, small, replace(candidates, coders=coders))]
+    members = learn_members(small, shares, candidates.coders, crew.here(), Journal())
+    asked = left_out_by(members)
+    of_view = [[member for member in asked if member.view == k] for k in range(len(views))]
+    return views[first_good(of_view, small, candidates)]
 
 
-def _first_good(
-    of_view: Sequence[Sequence[LearnedMember]], problem: Problem, candidates: Candidates
+def first_good(
+    of_view: Sequence[Sequence[LeftOut]], problem: Problem, candidates: Candidates
 ) -> int:
     """Number of the first view whose loss is within one standard error of the least."""
     classes, weights = problem.class_of_row, problem.sample_weight
-    found = score_coders([left_out_by(own) for own in of_view], classes, candidates, weights)
+    found = score_coders(of_view, classes, candidates, weights)
     coder = found.view_log_loss.argmin(axis=1)
     sharpness = found.view_sharpness[np.arange(len(of_view)), coder]
+    asked = np.concatenate([member.rows for member in of_view[0]])
     losses = np.stack([
-        np.concatenate([
-            log_losses(m.scores[k], classes[m.share.fold.held_out], b) for m in own
-        ])
+        log_losses(np.concatenate([m.scores[k] for m in own]), classes[asked], b)
         for own, k, b in zip(of_view, coder, sharpness, strict=True)
     ])  # fmt: skip
-    asked = np.concatenate([member.share.fold.held_out for member in of_view[0]])
     weight = some_weights(weights, asked)
     best = int(np.average(losses, axis=1, weights=weight).argmin())
     excess = losses - losses[best]
