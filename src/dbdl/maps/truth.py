@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dbdl._files import checked_path, reading
 from dbdl._warnings import warn_caller
-from dbdl.datasets.cells import NO_LABEL
+from dbdl.datasets.cells import LEADING_ZERO, NO_LABEL
 from dbdl.datasets.dataset import clean_labels
 from dbdl.datasets.texts import Line, content_of, lines_of_text, split_header
 from dbdl.maps.cube import Array, Cube, DataError
@@ -255,7 +255,7 @@ def _read_points(path: Path, cube: Cube, array: str | None) -> Truth:
         _numbers(lines, where[kind], headings[where[kind]], path) for kind in (first, second)
     )
     labels = np.array([cells[where["label"]].strip() for _, cells in lines])
-    if all(label.isdigit() for label in labels):
+    if not any(map(LEADING_ZERO.fullmatch, labels)) and all(map(str.isdigit, labels)):
         labels = labels.astype(np.int64)
     if by_pixel:
         if not np.array_equal(one, np.round(one)) or not np.array_equal(other, np.round(other)):
