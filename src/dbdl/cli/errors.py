@@ -58,11 +58,11 @@ def user_mistakes() -> Iterator[None]:
 
 @contextmanager
 def kept_in(path: Path | None) -> Iterator[None]:
-    """Say, when work is interrupted, where its finished parts are kept."""
+    """Say, when work is interrupted, where its finished parts are kept, if there are any."""
     try:
         yield
     except KeyboardInterrupt:
-        if path is not None:
+        if path is not None and path.exists():
             say(f"finished work is kept in {path}; run the same command again to resume it")
         raise
 
