@@ -51,9 +51,11 @@ def test_points_by_row_and_column_count_from_one(tmp_path, cube):
     assert same(read_truth(tmp_path / "points.csv", cube))
 
 
-def test_points_keep_labels_that_begin_with_a_zero(tmp_path, cube):
-    (tmp_path / "points.csv").write_text("row,column,label\n1,1,01\n1,2,1\n")
-    assert read_truth(tmp_path / "points.csv", cube).classes.tolist() == ["01", "1"]
+@pytest.mark.parametrize("labels", [["01", "1"], ["2", "9" * 20], ["1", "\N{SUPERSCRIPT TWO}"]])
+def test_labels_of_points_that_are_no_numbers_of_64_bits_are_names(tmp_path, cube, labels):
+    text = "row,column,label\n1,1,{}\n1,2,{}\n".format(*labels)
+    (tmp_path / "points.csv").write_text(text, encoding="utf-8")
+    assert read_truth(tmp_path / "points.csv", cube).classes.tolist() == labels
 
 
 def test_points_in_map_coordinates_fall_into_their_pixels(tmp_path, cube):
