@@ -113,6 +113,8 @@ FITS = {
         (np.array([1, pd.NaT] * 6, dtype=object), "missing label"),
         (np.array(["a", 1] * 6, dtype=object), "several kinds: 'a' .string. and 1 .number."),
         (np.array(["a", b"a"] * 6, dtype=object), "several kinds"),
+        (["a", 1] * 6, "several kinds: 'a' .string. and 1 .number."),
+        (("b", "a", np.nan) * 4, "missing label, first in row 2"),
         (np.array([1j, 1] * 6), "complex"),
         ([[1], *([1, 2] for _ in range(11))], "y does not convert"),
         (csr_matrix(np.ones((12, 1))), "sparse"),
@@ -128,6 +130,11 @@ def test_numbers_among_objects_are_labels():
     y = labels()
     model = DBDLClassifier(n_sweeps=1, n_chains=1).fit(X, y.astype(object))
     np.testing.assert_array_equal(model.classes_, [0, 1])
+
+
+def test_a_list_of_strings_is_an_array_of_strings():
+    model = DBDLClassifier(n_sweeps=1, n_chains=1).fit(numbers(), ["no", "yes"] * 6)
+    assert model.classes_.dtype == "<U3"
 
 
 def test_classes_that_are_named_have_to_be_labels():

@@ -99,6 +99,8 @@ def test_what_a_library_says_of_a_file_becomes_one_short_line():
     with said as caught, reading("x", "parquet file"):
         raise RuntimeError("line\n" * 1000)
     assert len(str(caught.value)) < 400 and "\n" not in str(caught.value)
+    with pytest.raises(DataError, match="x is damaged or not an image"), reading("x", "image"):
+        raise RuntimeError
     for kind in (FileNotFoundError, PermissionError):
         with pytest.raises(kind), reading("x", "parquet file"):
             raise kind("x")

@@ -77,7 +77,7 @@ def as_labels(values: Any, name: str = "y") -> Any:
         return None
     if issparse(values):
         raise ValueError(f"{name} is a sparse matrix. Expected one label per row. Pass an array.")
-    labels = _to_array(values, name)
+    labels = _as_given(values, _to_array(values, name))
     kind = labels.dtype.kind
     if labels.ndim == 0:
         raise ValueError(f"{name} is a single value. Expected one label per row. Pass a list.")
@@ -94,6 +94,14 @@ def as_labels(values: Any, name: str = "y") -> Any:
             "NaN or None. Leave such rows out, or name a class for them."
         )
     return _labels_of_objects(labels, name) if kind == "O" else labels
+
+
+def _as_given(values: Any, labels: Array) -> Array:
+    """Labels of a list as objects, if NumPy has made strings of NaN or numbers among strings."""
+    if labels.dtype.kind != "U" or not isinstance(values, list | tuple):
+        return labels
+    given = np.array(values, dtype=object)
+    return labels if all(isinstance(value, str) for value in given.flat) else given
 
 
 def _labels_of_objects(labels: Array, name: str) -> Array:

@@ -60,8 +60,10 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
             f"{path} needs more memory than there is, or is damaged ({_short(error)})"
         ) from error
     except Exception as error:  # arbitrary bytes can fail in any way inside a library
+        article = "an" if kind[0].lower() in "aeiou" else "a"
         raise DataError(
-            f"{path} is damaged or not a {kind} ({_short(error)}); get it again, or write it again"
+            f"{path} is damaged or not {article} {kind} ({_short(error)}); get it again, or write "
+            "it again"
         ) from error
 
 

@@ -56,6 +56,19 @@ def test_a_row_is_explained_in_words_and_by_its_largest_shares(folder):
     assert "difference of the scores" in found.stdout
 
 
+def test_zeros_that_a_row_is_compared_with_are_not_called_averages(folder, tmp_path):
+    plain = ["--set", "views=plain", "--set", "n_chains=1", "--set", "n_sweeps=1"]
+    paths = [str(folder / "train.csv"), "--label", "kind", "-o", str(tmp_path / "model.skops")]
+    assert CliRunner().invoke(app, ["fit", *paths, *plain]).exit_code == 0
+    command = ["explain", str(tmp_path / "model.skops"), str(folder / "row.csv")]
+    said = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "why.csv")]).stdout
+    assert "a row of zeros" in said and "average" not in said
+    features = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["features"]
+    assert not any("average" in part for part in features)
+    rows = list(csv.DictReader((tmp_path / "why.csv").read_text().splitlines()))
+    assert {row["average"] for row in rows} == {""}
+
+
 def test_programs_get_shares_that_add_up(folder):
     found = json.loads(explain(folder, "model.skops", "test.csv", "--row", 3, "--json").stdout)
     assert found["row"] == 3 and found["truth"] == "barolo"

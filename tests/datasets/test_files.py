@@ -204,6 +204,19 @@ def test_csv_that_is_no_text_is_refused(tmp_path):
 # --------------------------------------------------------------------------------------- parquet
 
 
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.array([1e20, 2e20, 3, 4, 5, 6]), "but one is 1e.20"),
+        (np.array([2**64 - 1, 2**64 - 2, 3, 4, 5, 6], dtype=np.uint64), "too large; write names"),
+    ],
+)
+def test_labels_that_no_whole_number_holds_are_refused(tmp_path, y, words):
+    np.savez(tmp_path / "my.npz", X=numbers(), y=y)
+    with pytest.raises(DataError, match=words):
+        load(tmp_path / "my.npz")
+
+
 def test_parquet_as_pandas_writes_it(tmp_path):
     X = numbers()
     pandas = pytest.importorskip("pandas")

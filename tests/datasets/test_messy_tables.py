@@ -193,6 +193,23 @@ def test_labels_are_numbers_truths_or_words(tmp_path):
         assert found.classes.tolist() == sorted(classes)
 
 
+@pytest.mark.parametrize(
+    "codes",
+    [("01", "1"), ("007", "008"), ("00", "0"), ("9" * 20, "8" * 20), (f"{2**63}", "1")],
+)
+def test_labels_that_are_codes_stay_as_they_are_written(tmp_path, codes):
+    labels = [codes[i % 2] for i in range(N)]
+    found = load(write(tmp_path / "my.csv", {"length": LENGTHS, "kind": labels}))
+    assert found.y.tolist() == labels
+
+
+@pytest.mark.parametrize("labels", [("1e30", "2e30"), (f"{2**53 + 1}.0", f"{2**53 + 2}.0")])
+def test_labels_that_a_float_would_round_are_refused(tmp_path, labels):
+    labels = [labels[i % 2] for i in range(N)]
+    with pytest.raises(DataError, match=r"whole numbers or names, but one is .*write names"):
+        load(write(tmp_path / "my.csv", {"length": LENGTHS, "kind": labels}))
+
+
 def test_rows_know_their_lines(tmp_path):
     (tmp_path / "my.csv").write_text('a,b,kind\n1,"x\ny",u\n\n2,z,v\n,,\n3,z,u\n')
     assert load(tmp_path / "my.csv").lines.tolist() == [2, 5, 7]

@@ -345,7 +345,7 @@ def test_without_a_way_back_a_transformer_s_atoms_say_so_and_predictions_work():
         (3, "'views' parameter"),
         (None, "'views' parameter"),
         ([3], r"views has 3\. Expected 'auto', names"),
-        (["plain", "auto"], "no view 'auto'"),
+        (["plain", "auto"], "no view 'auto'.* not in a list. Set views to 'auto' alone"),
         (View(power=2.0), "power"),
         (View(scale="outside"), "scale"),
     ],

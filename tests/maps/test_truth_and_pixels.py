@@ -51,6 +51,13 @@ def test_points_by_row_and_column_count_from_one(tmp_path, cube):
     assert same(read_truth(tmp_path / "points.csv", cube))
 
 
+@pytest.mark.parametrize("labels", [["01", "1"], ["2", "9" * 20], ["1", "\N{SUPERSCRIPT TWO}"]])
+def test_labels_of_points_that_are_no_numbers_of_64_bits_are_names(tmp_path, cube, labels):
+    text = "row,column,label\n1,1,{}\n1,2,{}\n".format(*labels)
+    (tmp_path / "points.csv").write_text(text, encoding="utf-8")
+    assert read_truth(tmp_path / "points.csv", cube).classes.tolist() == labels
+
+
 def test_points_in_map_coordinates_fall_into_their_pixels(tmp_path, cube):
     rows, columns = np.nonzero(LABELS)
     x, y = cube.georeference.centres(rows, columns)

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 nothing could be measured, 2 a mistake of the user, 130 in
 from __future__ import annotations
 
 import _thread
+import errno
 import sys
 import threading
 from collections.abc import Iterator
@@ -40,9 +41,9 @@ class Commands(TyperGroup):
         except (UserError, DataError, DataNotFoundError, SpecError, ModelFileError) as error:
             message, code = str(error), USER_ERROR
         except OSError as error:
-            if error.filename is None:  # not about a file that the user named
-                raise
-            message, code = f"{error.filename}: {error.strerror}", USER_ERROR
+            if error.filename is None and error.errno != errno.ENOSPC:
+                raise  # not about a file that the user named, or the output
+            message, code = f"{error.filename or 'the output'}: {error.strerror}", USER_ERROR
         complain(message)
         raise typer.Exit(code)
 
@@ -58,11 +59,11 @@ def user_mistakes() -> Iterator[None]:
 
 @contextmanager
 def kept_in(path: Path | None) -> Iterator[None]:
-    """Say, when work is interrupted, where its finished parts are kept."""
+    """Say, when work is interrupted, where its finished parts are kept, if there are any."""
     try:
         yield
     except KeyboardInterrupt:
-        if path is not None:
+        if path is not None and path.exists():
             say(f"finished work is kept in {path}; run the same command again to resume it")
         raise
 

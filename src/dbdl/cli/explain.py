@@ -23,7 +23,7 @@ from dbdl.cli.outputs import EXPLANATIONS, PAGES, PICTURES
 from dbdl.cli.terminal import note, say
 from dbdl.datasets import Dataset
 from dbdl.datasets.image_rows import FILE
-from dbdl.estimators.explanation import Cell, Explanation
+from dbdl.estimators.explanation import Cell, Explanation, FeatureShare
 from dbdl.persistence import load as load_model
 
 #: Features, and training rows, that are printed.
@@ -207,15 +207,17 @@ def _print(found: Explanation, rows: Dataset, number: int, learned: TrainingRows
     names = _names_of(learned)
     print(found.in_words(names))
     shown, others = found.largest(N_FEATURES)
-    table = [
+    table: list[tuple[str, ...]] = [
         (part.name, part.shown_value, part.shown_baseline, f"{part.share:+.3f}") for part in shown
     ]
     if others is not None:
         table.append((str(others), "", "", f"{others.share:+.3f}"))
     table.append((found.baseline_in_words, "", "", f"{found.constant:+.3f}"))
     table.append(("difference of the scores", "", "", f"{found.difference:+.3f}"))
-    share = f"share for {found.predicted}"
-    terminal.print_columns(("feature", "value", "average", share), table)
+    table.insert(0, ("feature", "value", "average", f"share for {found.predicted}"))
+    if not found.baseline.any():  # the row is compared with zeros, which are no averages
+        table = [(feature, value, share) for feature, value, _, share in table]
+    terminal.print_columns(table[0], table[1:])
     if found.training_rows:
         behind = (
             (names(row.row), "" if row.label is None else str(row.label), f"{row.share:+.3f}")
@@ -244,7 +246,7 @@ def _for_programs(
     }  # fmt: skip
     features = [
         {"feature": part.name, "value": part.value, "share": part.share, "missing": part.is_missing}
-        | ({} if np.isnan(part.baseline) else {"average": part.baseline})
+        | ({} if (average := _average(found, part)) is None else {"average": average})
         for part in found.features
     ]
     behind = []
@@ -255,6 +257,11 @@ def _for_programs(
     name = {"row": number + 1, **_id_of(rows, number)}
     known = {} if true is None else {"truth": true.item() if hasattr(true, "item") else true}
     return {**name, **known, **numbers, "features": features, "training_rows": behind}
+
+
+def _average(found: Explanation, part: FeatureShare) -> float | None:
+    """Average of a feature; None for a category, and if the row is compared with zeros."""
+    return None if np.isnan(part.baseline) or not found.baseline.any() else part.baseline
 
 
 def _id_of(rows: Dataset, number: int) -> dict[str, str]:
@@ -271,7 +278,7 @@ def _write(
         shape = None
     if ending == ".csv":
         lines: list[Any] = [
-            (part.name, part.value, part.shown_baseline and part.baseline, part.share)
+            (part.name, part.value, _average(found, part), part.share)
             for part in sorted(found.features, key=lambda part: part.number)
         ]
         lines.append((f"({found.baseline_in_words})", "", "", found.constant))

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dbdl._columns import Columns, LeftOutWarning, Listing, some, some_columns
-from dbdl.cli.errors import UserError
+from dbdl.cli.errors import UserError, user_mistakes
 from dbdl.cli.progress import SweepsBar
 from dbdl.cli.terminal import note, say
 from dbdl.datasets import Dataset, load
@@ -30,6 +30,8 @@ from dbdl.maps import is_cube_file
 from dbdl.persistence import read_columns
 from dbdl.registry import methods
 
+#: Start of the name of a setting of a model, `ModelSettings`.
+OF_MODEL = "model__"
 #: Names of columns and categories that a message shows.
 MOST_NAMES = 8
 #: A class with fewer rows than these is mentioned: hardly any of them can be held out.
@@ -56,12 +58,18 @@ def make_model(name: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
             "Use dbdl compare, which saves none, or fit it in Python"
         )
     given = dict(map(_setting, settings))
+    of_model = {name: value for name, value in given.items() if name.startswith(OF_MODEL)}
     parameters = method().get_params()
-    if unknown := set(given) - set(parameters):
+    if "model" not in parameters:
+        of_model = {}
+    if unknown := set(given) - set(of_model) - set(parameters):
         raise UserError(
             f"{name} has no parameter {min(unknown)!r}; it has {', '.join(sorted(parameters))}"
         )
-    return method(**{**common_settings(method, seed, jobs), **given})
+    own = {name: value for name, value in given.items() if name not in of_model}
+    estimator = method(**{**common_settings(method, seed, jobs), **own})
+    with user_mistakes():
+        return estimator.set_params(**of_model)
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -59,7 +59,10 @@ def fit(
     min_rows: MinRows = 1,
     method: Annotated[str, typer.Option(help="Method (see: dbdl methods).")] = "DBDL",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter, as n_chains=3; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--set", help="A parameter, as n_chains=3 or model__noise_precision=1e4; repeatable."
+        ),
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,

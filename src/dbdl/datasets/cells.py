@@ -26,6 +26,8 @@ MISSING = frozenset(
 )  # fmt: skip
 #: Labels that are not there. Fewer words than for features: a class may be called "none" or "-".
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null", "<na>", "#na", "#n/a", "?"})
+#: A label that is a code, not a number.
+LEADING_ZERO = re.compile(r"0\d+")
 TRUTH = {"true": 1.0, "false": 0.0}
 #: More categories than these would need as many features, nearly all of them zero.
 MOST_CATEGORIES = 200

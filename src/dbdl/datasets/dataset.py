@@ -18,6 +18,9 @@ from dbdl._files import DataError as DataError
 Floats = NDArray[np.floating[Any]]
 Array = NDArray[Any]
 
+#: Larger whole numbers held as floats may be rounded, so that two labels become one.
+MOST_EXACT = 2.0**53
+
 
 class DataNotFoundError(FileNotFoundError):
     """Data that is not there; the message says which files, where to get and where to put them.
@@ -266,8 +269,10 @@ def clean_labels(y: ArrayLike, name: str) -> Array:
         labels = from_one_hot(labels, name)
     if labels.dtype.kind in "SO":
         labels = as_texts(labels.ravel().tolist())
+    if labels.dtype.kind == "u" and labels.max(initial=0) > np.iinfo(np.int64).max:
+        raise DataError(f"{name}: the label {labels.max()} is too large; write names instead")
     if labels.dtype.kind == "f":
-        odd = ~np.isfinite(labels) | (labels != np.round(labels))
+        odd = ~(np.abs(labels) <= MOST_EXACT) | (labels != np.round(labels))
         if odd.any():
             raise DataError(
                 f"{name}: labels are whole numbers or names, but one is {labels[odd][0]}; name "

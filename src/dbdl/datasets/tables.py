@@ -36,6 +36,7 @@ from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.cells import (
     ADVICE,
+    LEADING_ZERO,
     NO_LABEL,
     Column,
     Kind,
@@ -360,16 +361,21 @@ class _TextTable(Table):
         return np.array([cell.strip() for cell in self.cells(j)])
 
     def labels(self, j: int) -> Array:
-        # whole numbers where all are, else as they are written
         labels = [cell.strip() for cell in self.cells(j)]
         known = [label for label in labels if label.lower() not in NO_LABEL]
-        values: Array = np.array(known)
-        if known and all(map(is_number, known)):
-            try:
-                values = np.array([int(label) for label in known], dtype=np.int64)
-            except (ValueError, OverflowError):  # `make_dataset` says so if they are not labels
-                values = read_column(known, self.usual).values
-        return _with_gaps(values, [label.lower() in NO_LABEL for label in labels])
+        return _with_gaps(self._known(known), [label.lower() in NO_LABEL for label in labels])
+
+    def _known(self, labels: Sequence[str]) -> Array:
+        """Whole numbers where all are, else as they are written: 007 and 7 are two classes."""
+        as_written = np.array(labels)
+        if not all(map(is_number, labels)) or any(map(LEADING_ZERO.fullmatch, labels)):
+            return as_written
+        try:
+            return np.array([int(label) for label in labels], dtype=np.int64)
+        except OverflowError:
+            return as_written
+        except ValueError:  # `make_dataset` says so if they are not labels
+            return read_column(labels, self.usual).values
 
 
 @dataclass(frozen=True, kw_only=True)

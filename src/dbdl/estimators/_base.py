@@ -474,8 +474,7 @@ class DictionaryEstimator(
         if hasattr(self, "chains_"):
             warn_caller(
                 f"this {type(self).__name__} was fitted by fit, which keeps no sums of its rows: "
-                "partial_fit starts anew. Use partial_fit for all rows; on one batch it does the "
-                "same as fit."
+                "partial_fit starts anew. Use partial_fit for all rows."
             )
         return begin(self._seed())
 

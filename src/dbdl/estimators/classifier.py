@@ -450,8 +450,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     ) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        The first batch is learned as in `fit`, except that no automatic view asks for few atoms,
-        and that all of them are linear for a batch of fewer than 100 rows. For each later one the
+        The first batch is learned as in `fit`, with these exceptions: no view has further chains
+        after the first round, no automatic view asks for few atoms, and all automatic views are
+        linear for a batch of fewer than 100 rows. For each later one the
         chains continue for half of ``n_sweeps`` sweeps over the rows of the batch alone. Of
         earlier rows they remember sums, whose size does not grow with the number of batches. Rows
         that the dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all (5000

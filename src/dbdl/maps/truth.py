@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ POINT_HEADINGS = {
     "y": ("y", "northing", "lat", "latitude"),
     "label": ("label", "class", "labels", "name", "target"),
 }
+#: Labels of points that are numbers, of 64 bits; 007 is a name.
+_WHOLE_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +258,7 @@ def _read_points(path: Path, cube: Cube, array: str | None) -> Truth:
         _numbers(lines, where[kind], headings[where[kind]], path) for kind in (first, second)
     )
     labels = np.array([cells[where["label"]].strip() for _, cells in lines])
-    if all(label.isdigit() for label in labels):
+    if all(map(_WHOLE_NUMBER.fullmatch, labels)):
         labels = labels.astype(np.int64)
     if by_pixel:
         if not np.array_equal(one, np.round(one)) or not np.array_equal(other, np.round(other)):

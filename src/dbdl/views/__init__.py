@@ -160,6 +160,11 @@ def view_named(name: str) -> View | KernelView:
     >>> view_named("kernel of plain").inner == view_named("plain")
     True
     """
+    if name == "auto":
+        raise ValueError(
+            "there is no view 'auto': it stands for several views, and not in a list. Set views to "
+            "'auto' alone, or to the names of views."
+        )
     if name.startswith(KERNEL):
         inner = view_named(name.removeprefix(KERNEL))
         if isinstance(inner, View) and inner.atoms_per_row is None:
