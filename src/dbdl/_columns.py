@@ -373,4 +373,5 @@ def some_columns(names: Sequence[str], most: int = 12) -> str:
 
 def some(names: Sequence[str], most: int = 12) -> str:
     """Return names as a list in words, shortened if there are many."""
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+    n_others = len(names) - most
+    return ", ".join(names[:most]) + (f", ... and {n_others} more" if n_others > 0 else "")

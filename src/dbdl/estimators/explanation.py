@@ -276,8 +276,8 @@ class Explanation(Record):
             named = _listed([f"{part} adds {part.share:+.2g}" for part in best])
             parts.append(f"For {predicted}: {named}.")
         if worst:
-            named = _listed([f"{part} adds {part.share:+.2g}" for part in worst])
-            parts.append(f"For {against}: {named}.")
+            named = _listed([f"{part} takes away {-part.share:.2g}" for part in worst])
+            parts.append(f"Against {predicted}: {named}.")
         others = self.shares.sum() - sum(part.share for part in best + worst)
         n_others = len(self.shares) - len(best) - len(worst)
         if n_others == 1:

@@ -64,8 +64,8 @@ def labelled_pixels(
     X, has_data = read_pixels(cube, rows, columns)
     if not has_data.all():
         warn_caller(
-            f"{cube.name}: {int((~has_data).sum())} of {len(rows)} labelled pixels hold no data "
-            "and are left out"
+            f"{cube.name}: {int((~has_data).sum())} of {len(rows)} labelled pixels left out, since "
+            "there is no data"
         )
         X, rows, columns = X[has_data], rows[has_data], columns[has_data]
     if not len(X):
