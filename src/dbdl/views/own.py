@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -105,8 +106,12 @@ class FittedOwnView(Record):
 
 
 def transformed(transformer: Any, X: Floats, n_features: int | None = None) -> Floats:
-    """Rows as a transformer maps them, of a known width if given: kernels trust it."""
-    rows = np.asarray(transformer.transform(X))
+    """Rows as a transformer maps them, of a known width if given, which kernels trust.
+
+    Sparse rows are made dense.
+    """
+    mapped = transformer.transform(X)
+    rows = np.asarray(mapped.toarray() if issparse(mapped) else mapped)
     fits = rows.ndim == 2 and len(rows) == len(X) and rows.shape[1] == (n_features or rows.shape[1])
     if not fits or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():
         expected = f"({len(X)}, {n_features or 'n_features'})"
