@@ -7,7 +7,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from dbdl import DBDLClassifier, open_rows
@@ -102,6 +107,28 @@ def test_without_a_way_back_only_that_is_missing():
         model.inverse_transform(codes)
     with pytest.raises(ValueError, match="has no inverse_transform"):
         _ = model.atoms_
+
+
+LOGARITHM = FunctionTransformer(np.log1p)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "is_known"),
+    [
+        (LOGARITHM, False),
+        (FunctionTransformer(np.log1p, inverse_func=np.expm1), True),
+        (make_pipeline(LOGARITHM, "passthrough", StandardScaler()), False),
+        (make_pipeline("passthrough", StandardScaler()), True),
+    ],
+)
+def test_a_function_without_its_inverse_is_no_way_back(transformer, is_known):
+    X, y = make_rows()
+    model = DBDLClassifier(views=transformer, **FIT).fit(np.exp(X), y)
+    if is_known:
+        assert model.atoms_.shape[1] == X.shape[1]
+    else:
+        with pytest.raises(ValueError, match="a FunctionTransformer needs inverse_func"):
+            _ = model.atoms_
 
 
 class Odd(TransformerMixin, BaseEstimator):

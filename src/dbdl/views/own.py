@@ -94,15 +94,31 @@ class FittedOwnView(Record):
 
     def restore(self, rows: Floats) -> Floats:
         """Rows (n_samples, n_features_in) by the transformer's `inverse_transform`."""
-        if not hasattr(self.transformer, "inverse_transform"):
+        if not has_way_back(self.transformer):
             raise ValueError(
                 f"the view {self.transformer!r} has no inverse_transform, so nothing can be mapped "
-                "back to the features of X. Use another transformer, or views by name."
+                "back to the features of X. Use another transformer (a FunctionTransformer needs "
+                "inverse_func), or views by name."
             )
         return np.asarray(self.transformer.inverse_transform(rows), dtype=rows.dtype)
 
     #: Atoms are mapped back like rows.
     restore_atoms = restore
+
+
+def has_way_back(transformer: Any) -> bool:
+    """Whether a transformer has an `inverse_transform` that undoes what it does.
+
+    That of a `FunctionTransformer` without ``inverse_func`` leaves rows as they are.
+    """
+    from sklearn.pipeline import Pipeline  # slow to import
+    from sklearn.preprocessing import FunctionTransformer
+
+    if isinstance(transformer, Pipeline):
+        return all(has_way_back(step) for _, step in transformer.steps if step != "passthrough")
+    if isinstance(transformer, FunctionTransformer):
+        return transformer.func is None or transformer.inverse_func is not None
+    return hasattr(transformer, "inverse_transform")
 
 
 def transformed(transformer: Any, X: Floats, n_features: int | None = None) -> Floats:
