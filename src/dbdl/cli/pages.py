@@ -47,9 +47,9 @@ def report(
             raise UserError(f"{source} holds no results; dbdl reproduce and compare write them")
         write_results_page(_table_of(records, table, f"Results of {source.stem}"), records, output)
     else:
+        model = load_model(source)
         if data is None:
             raise UserError("a report of a model needs labelled rows: pass --data")
-        model = load_model(source)
         rows = inputs.read_data_for(model, source, data, label, labelled=True)
         inputs.note_unknown_categories(model, rows)
         model, rows = inputs.prepared(model, rows)

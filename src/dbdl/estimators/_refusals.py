@@ -107,7 +107,7 @@ class RefusalMixin:
         if (max_error is None) == (min_probability is None):
             raise ValueError(
                 f"max_error={max_error} and min_probability={min_probability}. Expected one of "
-                "them. Leave the other out."
+                "them, such as refuse(X, max_error=0.05)."
             )
         if max_error is None:
             if confidence is not None:
