@@ -252,6 +252,16 @@ def test_data_that_cannot_be_used(folder):
     )
 
 
+def test_fit_prints_the_curve_by_which_it_chose_the_number_of_atoms(folder):
+    fit = ("fit", "train.csv", "-o", "sizes.skops", "--set", "n_sweeps=3", "--set", "n_chains=2")
+    result = dbdl(*fit, "--set", "views=plain", "--set", "n_initial_atoms=auto", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    for line in str(load_model(folder / "sizes.skops").size_curve_).splitlines():
+        assert line in result.stderr
+    assert "chosen: within one standard error" in result.stderr
+    assert "atoms per chain" not in dbdl(*fit, cwd=folder).stderr
+
+
 def test_a_fit_is_kept_in_a_folder_and_gone_on_from(folder):
     fit = ("fit", "train.csv", *QUICK, "--checkpoint", "kept", "--json")
     results = [dbdl(*fit, "-o", name, cwd=folder) for name in ("first.skops", "second.skops")]

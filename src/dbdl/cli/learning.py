@@ -135,6 +135,9 @@ def fit(
                 f"the held out figures are of {held_out.n_rows} rows only, and may be far from "
                 "those of new rows"
             )
+    if (curve := getattr(model, "size_curve_", None)) is not None:
+        for line in str(curve).splitlines():
+            say(line)
     terminal.print_pairs(found | tested, as_json)
 
 
