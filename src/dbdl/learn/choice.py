@@ -28,9 +28,10 @@ from dbdl.learn.held_out import (
     choose_coder,
     fit_sharpness,
     join_weights,
+    log_loss,
     total_weight,
 )
-from dbdl.learn.link import Link, choose_link
+from dbdl.learn.link import Link, bent, choose_link
 from dbdl.learn.members import LearnedMember, Member
 from dbdl.model.state import Classes, Doubles
 from dbdl.model.statistics import Weights, some_weights
@@ -440,10 +441,12 @@ def ensemble_results(
         link = choose_link(scores, classes, weight)
     else:
         link = Link.fit(scores, classes, bend, weight)
-    own_link = Link.fit(own_scores, classes, link.bend, weight)
-    between = float(np.sqrt(link.sharpness * own_link.sharpness))
-    link = Link.of(scores, classes, link.bend, between, weight)
-    sharpness = fit_sharpness(own_scores, classes, weight) if link.bend else own_link.sharpness
+    sharpness = own_sharpness = fit_sharpness(own_scores, classes, weight)
+    if link.bend:
+        own_sharpness = fit_sharpness(bent(own_scores, link.bend), classes, weight)
+    between = float(np.sqrt(link.sharpness * own_sharpness))
+    loss = log_loss(bent(scores, link.bend), classes, between, weight)
+    link = Link(link.bend, between, loss)
     accuracy = accuracy_of(scores, classes, weight)
     means = by_class(classes, scores.argmax(axis=1), weight)
     return EnsembleResults(sharpness, link, accuracy, len(classes), **means)

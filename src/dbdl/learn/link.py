@@ -36,21 +36,9 @@ class Link(NamedTuple):
         cls, scores: Scores, class_of_row: Classes, bend: float, sample_weight: Weights = None
     ) -> Link:
         """Fit the sharpness of bent scores."""
-        sharpness = fit_sharpness(bent(scores, bend), class_of_row, sample_weight)
-        return cls.of(scores, class_of_row, bend, sharpness, sample_weight)
-
-    @classmethod
-    def of(
-        cls,
-        scores: Scores,
-        class_of_row: Classes,
-        bend: float,
-        sharpness: float,
-        sample_weight: Weights = None,
-    ) -> Link:
-        """Return the link with a given sharpness, and its log-loss."""
-        loss = log_loss(bent(scores, bend), class_of_row, sharpness, sample_weight)
-        return cls(bend, sharpness, loss)
+        scores = bent(scores, bend)
+        sharpness = fit_sharpness(scores, class_of_row, sample_weight)
+        return cls(bend, sharpness, log_loss(scores, class_of_row, sharpness, sample_weight))
 
 
 def bent(scores: Scores, bend: float) -> Scores:
