@@ -207,17 +207,17 @@ def _print(found: Explanation, rows: Dataset, number: int, learned: TrainingRows
     names = _names_of(learned)
     print(found.in_words(names))
     shown, others = found.largest(N_FEATURES)
-    table: list[tuple[str, ...]] = [
+    table = [("feature", "value", "average", f"share for {found.predicted}")]
+    table += [
         (part.name, part.shown_value, part.shown_baseline, f"{part.share:+.3f}") for part in shown
     ]
     if others is not None:
         table.append((str(others), "", "", f"{others.share:+.3f}"))
     table.append((found.baseline_in_words, "", "", f"{found.constant:+.3f}"))
     table.append(("difference of the scores", "", "", f"{found.difference:+.3f}"))
-    table.insert(0, ("feature", "value", "average", f"share for {found.predicted}"))
-    if not found.baseline.any():  # the row is compared with zeros, which are no averages
-        table = [(feature, value, share) for feature, value, _, share in table]
-    terminal.print_columns(table[0], table[1:])
+    kept = [0, 1, 2, 3] if found.has_averages else [0, 1, 3]
+    headings, *lines = ([row[j] for j in kept] for row in table)
+    terminal.print_columns(headings, lines)
     if found.training_rows:
         behind = (
             (names(row.row), "" if row.label is None else str(row.label), f"{row.share:+.3f}")
@@ -261,7 +261,7 @@ def _for_programs(
 
 def _average(found: Explanation, part: FeatureShare) -> float | None:
     """Average of a feature; None for a category, and if the row is compared with zeros."""
-    return None if np.isnan(part.baseline) or not found.baseline.any() else part.baseline
+    return None if np.isnan(part.baseline) or not found.has_averages else part.baseline
 
 
 def _id_of(rows: Dataset, number: int) -> dict[str, str]:

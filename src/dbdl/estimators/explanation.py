@@ -293,9 +293,14 @@ class Explanation(Record):
         return " ".join(parts)
 
     @property
+    def has_averages(self) -> bool:
+        """Whether the row is compared with the average row, and not with a row of zeros."""
+        return bool(self.baseline.any())
+
+    @property
     def baseline_in_words(self) -> str:
         """The row that the row is compared with."""
-        return "the average row" if self.baseline.any() else "a row of zeros"
+        return "the average row" if self.has_averages else "a row of zeros"
 
     def __str__(self) -> str:
         return self.sentence
