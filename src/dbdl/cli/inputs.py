@@ -58,18 +58,15 @@ def make_model(name: str, settings: Sequence[str], seed: int, jobs: int) -> Any:
             "Use dbdl compare, which saves none, or fit it in Python"
         )
     given = dict(map(_setting, settings))
-    of_model = {name: value for name, value in given.items() if name.startswith(OF_MODEL)}
-    parameters = method().get_params()
-    if "model" not in parameters:
-        of_model = {}
-    if unknown := set(given) - set(of_model) - set(parameters):
+    estimator = method(**common_settings(method, seed, jobs))
+    parameters = estimator.get_params()
+    of_model = {n for n in given if n.startswith(OF_MODEL)} if "model" in parameters else set()
+    if unknown := set(given) - of_model - set(parameters):
         raise UserError(
             f"{name} has no parameter {min(unknown)!r}; it has {', '.join(sorted(parameters))}"
         )
-    own = {name: value for name, value in given.items() if name not in of_model}
-    estimator = method(**{**common_settings(method, seed, jobs), **own})
     with user_mistakes():
-        return estimator.set_params(**of_model)
+        return estimator.set_params(**given)
 
 
 def _setting(text: str) -> tuple[str, Any]:
