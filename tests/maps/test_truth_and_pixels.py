@@ -145,7 +145,8 @@ def test_labelled_pixels_without_data_are_left_out_with_a_warning(tmp_path):
     values = some_values(np.float32)
     values[0, 1] = np.nan
     cube = read_cube(write_cube(tmp_path, values))
-    with pytest.warns(UserWarning, match="1 of 12 labelled pixels left out"):
+    said = "1 of 12 labelled pixels left out, since there is no data"
+    with pytest.warns(UserWarning, match=said):
         rows = labelled_pixels(cube, LABELS)
     assert rows.n_samples == 11
 

@@ -136,8 +136,7 @@ def fit(
                 "those of new rows"
             )
     if (curve := getattr(model, "size_curve_", None)) is not None:
-        for line in str(curve).splitlines():
-            say(line)
+        say(str(curve))
     terminal.print_pairs(found | tested, as_json)
 
 

@@ -26,8 +26,8 @@ from dbdl.views import FEW_ATOMS
 MOST_INITIAL_ATOMS = 5000
 
 
-#: Sweeps of a chain, and of one with few atoms for its rows. With many atoms a chain starts close
-#: to where it stays; few atoms have more to learn: docs/design.md.
+#: Number of sweeps if there are many atoms per row, and if there are few. A chain with many atoms
+#: starts close to where it stays. One with few atoms has more to learn: docs/design.md.
 SWEEPS, SWEEPS_OF_FEW_ATOMS = 6, 16
 
 

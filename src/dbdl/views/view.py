@@ -78,7 +78,7 @@ class View(Record):
         Scale rows to unit norm at the end.
     atoms_per_row : float or None
         Initial atoms of chains with this view, per row that they learn from; None leaves the number
-        to the estimator. With few atoms a chain cannot learn single rows by heart. This helps
+        to the estimator. A chain with few atoms cannot learn single rows by heart, which helps
         where classes overlap.
 
     Examples
