@@ -63,6 +63,21 @@ def test_only_numbers_are_taken_for_numbers(door, change, words):
         door(change(X))
 
 
+class LazyFrame:
+    """A frame that is computed later, like that of Polars."""
+
+    columns = ("a", "b")
+
+    def collect(self):
+        raise AssertionError("collected without being asked")
+
+
+@doors
+def test_frames_without_values_are_to_be_collected(door):
+    with pytest.raises(TypeError, match=r"is a LazyFrame, .* Call \w+\.collect\(\) first"):
+        door(LazyFrame())
+
+
 @doors
 def test_none_is_to_be_written_as_nan(door):
     rows = numbers().astype(object)

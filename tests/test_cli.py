@@ -260,6 +260,9 @@ def test_fit_prints_the_curve_by_which_it_chose_the_number_of_atoms(folder):
         assert line in result.stderr
     assert "chosen: within one standard error" in result.stderr
     assert "atoms per chain" not in dbdl(*fit, cwd=folder).stderr
+    auto = (*fit, "--set", "views=plain", "--set", "n_initial_atoms=auto")
+    verbose = inside(*auto, "--set", "verbose=1", cwd=folder)
+    assert (verbose.stdout + verbose.stderr).count("atoms per chain") == 1
 
 
 def test_a_fit_is_kept_in_a_folder_and_gone_on_from(folder):

@@ -138,6 +138,11 @@ def _to_array(values: Any, name: str) -> Array:
             f"{name} is a masked array with masked values. Expected a value in every place. Fill "
             f"them first, with {name}.filled(...), or leave their rows out."
         )
+    if hasattr(values, "collect") and not hasattr(values, "__array__"):
+        raise TypeError(
+            f"{name} is a {type(values).__name__}, which has no values before it is collected. "
+            f"Expected an array or a data frame. Call {name}.collect() first."
+        )
     # a generator or a file can be read only once
     once = isinstance(values, Iterable) and not hasattr(values, "__len__")
     if isinstance(values, dict | set | frozenset | str | bytes) or (

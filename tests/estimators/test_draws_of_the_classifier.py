@@ -148,10 +148,11 @@ def test_the_number_of_threads_does_not_change_draws(fitted):
         np.testing.assert_array_equal(one.draws.atoms, two.draws.atoms)
 
 
-def test_before_fit_there_are_no_diagnostics():
-    assert not hasattr(DBDLClassifier(), "diagnostics_")
-    with pytest.raises(NotFittedError, match="DBDLClassifier has no diagnostics_ before fit"):
-        _ = DBDLClassifier().diagnostics_
+@pytest.mark.parametrize("name", ["diagnostics_", "atoms_", "components_"])
+def test_before_fit_there_are_neither_diagnostics_nor_atoms(name):
+    assert not hasattr(DBDLClassifier(), name)
+    with pytest.raises(NotFittedError, match=r"DBDLClassifier has no \w+_ before fit"):
+        getattr(DBDLClassifier(), name)
 
 
 def test_diagnostics_are_given_view_by_view():

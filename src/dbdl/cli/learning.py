@@ -135,7 +135,8 @@ def fit(
                 f"the held out figures are of {held_out.n_rows} rows only, and may be far from "
                 "those of new rows"
             )
-    if (curve := getattr(model, "size_curve_", None)) is not None:
+    curve = getattr(model, "size_curve_", None)
+    if curve is not None and not model.verbose:  # a verbose model has printed it
         say(str(curve))
     terminal.print_pairs(found | tested, as_json)
 

@@ -513,6 +513,7 @@ class DictionaryEstimator(
     @property
     def atoms_(self) -> Floats:
         """Atoms of all chains in the space of the rows (n_atoms, n_features)."""
+        check_is_fitted(self, msg="This %(name)s has no atoms_ before fit. Call fit first.")
         return np.concatenate([chain.restored_atoms for chain in self.chains_])
 
     @property
