@@ -1,6 +1,7 @@
 """Work is handed out in order; if a device is too small, the work is tried again in parts."""
 
 import logging
+import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
@@ -118,6 +119,21 @@ def test_chains_that_would_take_too_much_memory_run_one_after_another(n_atoms):
     size = crew.ProblemSize(n_rows=1000, n_atoms=n_atoms, row_bytes=800)
     found = crew.Crew(n_threads=4, size=size).map(lambda _, own: own.n_threads, range(4))
     assert found == ([1] * 4 if n_atoms == 2 else [4] * 4)
+
+
+class ManyLanes(InTurn):
+    """An engine whose workers take five chains at a time, however few threads there are here."""
+
+    def n_lanes(self, inner):
+        return 5
+
+
+def test_an_engine_decides_alone_how_many_chains_run_side_by_side():
+    together = threading.Barrier(5)
+    found = crew.Crew(n_threads=1, engine=ManyLanes(part_bytes=10**6)).map(
+        lambda _, backend: together.wait(timeout=30), range(5)
+    )
+    assert sorted(found) == list(range(5))
 
 
 def test_an_error_of_one_piece_of_work_is_raised():

@@ -61,7 +61,7 @@ class Crew:
         results do not depend on the number of threads.
         """
         items = list(items)
-        n_lanes = min(self.backend().n_lanes, self._lanes_in_memory)
+        n_lanes = self._n_lanes
         n_left = len(items) % n_lanes
         whole, left = items[: len(items) - n_left], items[len(items) - n_left :]
         results: list[Result] = []
@@ -75,12 +75,17 @@ class Crew:
         return results + run_blocks(partial(self._do, work, n_threads), left, n_left)
 
     @property
-    def _lanes_in_memory(self) -> int:
-        """Number of chains whose rows, mapped by a view, and Gram matrices fit into memory."""
+    def _n_lanes(self) -> int:
+        """Number of chains side by side whose mapped rows and Gram matrices fit into memory.
+
+        An engine keeps its rows elsewhere, and decides alone.
+        """
+        n_lanes = self.backend().n_lanes
         if self.size is None or self.engine is not None:
-            return self.n_threads
+            return n_lanes
         rows, gram = self.size.n_rows * self.size.row_bytes, 8 * self.size.n_atoms**2
-        return max(MOST_BYTES // (COPIES_OF_ROWS * rows + COPIES_OF_GRAM * gram), 1)
+        most = MOST_BYTES // (COPIES_OF_ROWS * rows + COPIES_OF_GRAM * gram)
+        return max(min(n_lanes, most), 1)
 
     def _do(self, work: Callable[[Item, Backend], Result], n_threads: int, item: Item) -> Result:
         """Do one piece of work, with a second attempt if the device runs out of memory.
