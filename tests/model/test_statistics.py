@@ -28,6 +28,11 @@ def test_a_tree_sum_is_the_sum_of_all_fields(n_parts):
     np.testing.assert_array_equal(total.cross, 2 * expected)
 
 
+def test_a_tree_of_no_parts_is_refused():
+    with pytest.raises(ValueError, match="0 parts to add"):
+        tree_sum(atom_sums, 0)
+
+
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 4, 5, 7, 8, 13, 100])
 def test_a_tree_sum_rounds_like_the_tree_over_the_order_of_the_parts(n_parts):
     values = np.random.default_rng(0).standard_normal(n_parts) * 10.0 ** np.arange(n_parts).clip(9)

@@ -172,6 +172,8 @@ def tree_sum(part: Callable[[int], Sums], n_parts: int) -> Sums:
     the shape of the tree below any node. A shard with the rows below a node can therefore add them
     up alone, and the total has the same bits.
     """
+    if n_parts < 1:
+        raise ValueError(f"there are {n_parts} parts to add; expected at least one")
     if n_parts == 1:
         return part(0)
     middle = left_half(n_parts)
