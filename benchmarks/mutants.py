@@ -382,8 +382,8 @@ MUTANTS = (
     mutant(
         "chains-of-other-sizes-not-counted",
         "estimators/_base.py",
-        "len(problem.sizes) * problem.n_chains + problem.n_further",
-        "problem.n_chains + problem.n_further",
+        "for k, n in one.sweeps_of_chains().items()",
+        "for k, n in one.sweeps_of_chains().items() if one is problem",
         "estimators/test_progress.py",
     ),
     mutant(

@@ -338,3 +338,14 @@ def test_weights_hundreds_of_orders_apart_are_learned_even_if_batches_are_forgot
         weight = 10.0 ** rng.uniform(-orders, orders, len(rows))
         model.partial_fit(X[rows], Y[rows], sample_weight=weight)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_the_prior_of_new_codes_counts_the_rows_of_earlier_batches():
+    X, Y = cones()
+    model = (
+        make().partial_fit(X, Y).partial_fit(*(part[new_cones()[1] == 0] for part in new_cones()))
+    )
+    rows_of_class = np.bincount(Y) + np.array([(new_cones()[1] == 0).sum(), 0, 0, 0])
+    for chain in model.chains_:
+        mean = rows_of_class / rows_of_class.sum() @ chain.selection_probability
+        np.testing.assert_allclose(chain.code_prior.probability, mean, rtol=0.1)

@@ -7,7 +7,13 @@ import pytest
 
 from dbdl.draws import make_key
 from dbdl.learn.chain import ChainSettings
-from dbdl.learn.problem import FIRST_CHAIN, LabelSettings, Problem, automatic_rounds
+from dbdl.learn.problem import (
+    FIRST_CHAIN,
+    LEAST_CHAINS,
+    LabelSettings,
+    Problem,
+    automatic_rounds,
+)
 from dbdl.views import VIEWS as NAMES
 from dbdl.views import View, make_views
 
@@ -191,19 +197,27 @@ def test_with_fewer_views_there_are_fewer_chains_unless_their_number_is_given():
     assert len(make_problem(n_chains=7).with_views(VIEWS[:3]).shares()) == 7
 
 
-def test_chains_of_several_sizes_are_numbered_through():
-    problem = make_problem(n_chains=3, sizes=(2, 3, 4, None), size_number=2)
-    assert [share.number for share in problem.shares()] == [6, 7, 8]
-    plain = make_problem(n_chains=3).shares()
-    assert [share.view_number for share in problem.shares()] == [s.view_number for s in plain]
+def test_no_two_chains_have_one_number_whatever_number_of_views_their_sizes_have():
+    sizes = (2, 3, None)
+    numbers = [
+        number
+        for size_number, n_views in enumerate((7, 7, 3))
+        for number in in_rounds(
+            100, n_views, sizes=sizes, size_number=size_number
+        ).sweeps_of_chains()
+    ]
+    assert len(set(numbers)) == len(numbers) == 6 * (7 + 7 + 3)
 
 
-def test_chains_of_the_second_round_are_numbered_after_those_of_all_sizes():
-    problem = in_rounds(100, sizes=(2, 3, 4, None), size_number=2)
-    later = problem.further_shares(range(8))
-    assert later[0].number == 4 * problem.n_chains
-    first = in_rounds(100).further_shares(range(8))
-    assert [share.view_number for share in later] == [share.view_number for share in first]
+def test_fewer_views_have_at_least_five_chains_too():
+    problem = in_rounds(1000).with_views(VIEWS[:2])
+    assert problem.n_chains >= LEAST_CHAINS
+    assert {share.view_number for share in problem.shares()} == {0, 1}
+
+
+def test_more_views_all_have_a_chain():
+    problem = in_rounds(1000, n_views=6).with_views(VIEWS[:8])
+    assert {share.view_number for share in problem.shares()} == set(range(8))
 
 
 def test_rows_of_a_share_are_those_that_it_names_as_they_are():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -254,8 +254,6 @@ class DictionaryEstimator(
         settings = self._chain_settings(rows.X.shape[1], classes)
         n_rows = len(rows.class_of_row)
         atoms_per_row = settings.n_start(n_rows) / n_rows
-        if self.n_sweeps is None:
-            settings = replace(settings, n_sweeps=automatic_sweeps(atoms_per_row))
         views = self._views(atoms_per_row, n_rows, len(classes), online=state is not None)
         rounds = None
         if state is not None and state.chains:
@@ -269,7 +267,15 @@ class DictionaryEstimator(
             rows.X, rows.class_of_row, rows.n_classes, settings, labels, n_chains, seed, views,
             leaves_out, rows.sample_weight, rounds if state is None else None,
         )  # fmt: skip
+        problem = self._with_sweeps(problem)
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.memory_size)
+
+    def _with_sweeps(self, problem: Problem) -> Problem:
+        """Return the problem with the sweeps that suit its number of atoms, unless given."""
+        if self.n_sweeps is not None:
+            return problem
+        n_sweeps = automatic_sweeps(problem.atoms_per_row)
+        return replace(problem, settings=replace(problem.settings, n_sweeps=n_sweeps))
 
     def _chain_settings(self, n_features: int, classes: Array) -> ChainSettings:
         """Return the settings of the chains; of several sizes, those of the default one."""
@@ -356,12 +362,14 @@ class DictionaryEstimator(
 
     @contextmanager
     def _journal(
-        self, problem: Problem, candidates: Candidates, X: Any, y: Any
-    ) -> Iterator[tuple[Problem, Journal]]:
-        """Open the journal of a fit; a resumed problem has the seed of the earlier fit.
+        self, problems: Sequence[Problem], candidates: Candidates, X: Any, y: Any
+    ) -> Iterator[tuple[list[Problem], Journal]]:
+        """Open the journal of a fit; resumed problems have the seed of the earlier fit.
 
-        ``X`` and ``y`` are as the user passed them, for callbacks.
+        The problems have the sizes of the dictionary that are tried, the default one last. ``X``
+        and ``y`` are as the user passed them, for callbacks.
         """
+        problem = problems[-1]
         progress = self._progress(problem, candidates, X, y)
         journal: Any = Journal(progress.tell, progress.expect)
         if self.checkpoint is not None or self.warm_start:
@@ -369,9 +377,8 @@ class DictionaryEstimator(
             problem = journal.problem
         if not journal.is_ahead:
             self._compile(problem, candidates)
-            n_chains = len(problem.sizes) * problem.n_chains + problem.n_further
-            progress.begin(n_chains, problem.settings.n_sweeps)
-        yield problem, journal
+            progress.begin({k: n for one in problems for k, n in one.sweeps_of_chains().items()})
+        yield [replace(one, seed=problem.seed) for one in problems], journal
         progress.end()
 
     @contextmanager
@@ -382,7 +389,8 @@ class DictionaryEstimator(
         progress = self._progress(problem, candidates, X, y)
         self._compile(problem, candidates)
         n_sweeps = problem.settings.n_sweeps
-        progress.begin(problem.n_chains, later_sweeps(n_sweeps) if state.chains else n_sweeps)
+        n_sweeps = later_sweeps(n_sweeps) if state.chains else n_sweeps
+        progress.begin(dict.fromkeys(range(problem.n_chains), n_sweeps))
         yield Journal(progress.tell)
         progress.end()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -66,14 +66,15 @@ class FitProgress:
         self._chains: dict[int, _Progress] = {}
         self._task: Any = None
 
-    def begin(self, n_chains: int, n_sweeps: int) -> None:
-        """Announce the chains and their number of sweeps."""
+    def begin(self, sweeps_of_chains: Mapping[int, int]) -> None:
+        """Announce the chains by their numbers, each with its number of sweeps."""
+        n_chains = len(sweeps_of_chains)
         if hasattr(self._estimator, "_skl_callbacks"):
             self._task = self._estimator._init_callback_context(
                 max_subtasks=n_chains, sequential_subtasks=False
             )
             self._task.call_on_fit_task_begin(**self._rows)
-        for number in range(n_chains):
+        for number, n_sweeps in sweeps_of_chains.items():
             self._announce(number, n_chains, n_sweeps)
 
     def _announce(self, number: int, n_chains: int, n_sweeps: int) -> None:
@@ -83,13 +84,8 @@ class FitProgress:
         self._chains[number] = _Progress(f"chain {number + 1}/{n_chains}", n_sweeps, task)
 
     def expect(self, numbers: Sequence[int]) -> None:
-        """Count the chains that were announced as ended, if they have not begun and are not due.
-
-        A size of the dictionary with more views may have chains that were not announced.
-        """
+        """Count the chains that were announced as ended, if they have not begun and are not due."""
         with self._lock:
-            for number in set(numbers) - set(self._chains):
-                self._announce(number, max(numbers) + 1, self._chains[0].n_sweeps)
             for number, chain in self._chains.items():
                 if chain.n_done == 0 and number not in numbers and chain.task is not None:
                     chain.task.call_on_fit_task_begin(**self._rows)

@@ -421,17 +421,18 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         rows = self._weighted_rows(X, y, sample_weight)
         candidates = self._candidates(rows)
         problem, crew = self._problem(rows, candidates)
-        with self._journal(problem, candidates, X, y) as (problem, journal):
+        problems = self._each_size(problem, crew)
+        with self._journal(problems, candidates, X, y) as (problems, journal):
             if journal.is_ahead:
                 return self
             ensembles = []
-            for sized in self._each_size(problem, crew):
+            for sized in problems:
                 sized = self._with_suited_view(sized, candidates, crew)
                 members = learn_members(sized, sized.shares(), candidates.coders, crew, journal)
                 ensembles.append(Ensemble.of(sized, members, candidates))
             best, self.size_curve_ = smallest_good(ensembles)
             further = best.further_shares()
-            journal.expect(further)
+            journal.expect(best.problem.numbers_of(further))
             more = learn_members(best.problem, further, candidates.coders, crew, journal)
             best = best.with_members(more, candidates)
             published = publish_members(best.members, candidates, best.choice)
@@ -608,16 +609,16 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
             n_chains=self.n_chains,
             leaves_out=candidates.is_open or self.n_initial_atoms == "auto",
         )
-        if self._has_automatic_views:
-            usable = self._known_views(state) or usable_views(problem, crew, problem.views)
-            problem = problem.with_views(usable)
-        if self.n_initial_atoms == "auto":
-            problem = with_sizes(problem)
         if crew.engine is not None and kind in ("recoded", "joint"):
             raise ValueError(
                 f"classifier={kind!r} needs all rows in memory; for rows that are read in parts or "
                 "are on a cluster use 'ridge' or 'gibbs'"
             )
+        if self._has_automatic_views:
+            usable = self._known_views(state) or usable_views(problem, crew, problem.views)
+            problem = problem.with_views(usable)
+        if self.n_initial_atoms == "auto":
+            problem = with_sizes(problem)
         return problem, crew
 
     def _fixed_views(self) -> Views:
@@ -656,11 +657,12 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         """Return the problem with each number of initial atoms that is tried."""
         usable = cache(partial(usable_views, problem, crew))  # several sizes share their views
 
-        def views_for(sized: Problem) -> Views:
+        def suited(sized: Problem) -> Problem:
             views = self._views(sized.atoms_per_row, len(sized.class_of_row), sized.n_classes)
-            return usable(views) if self._has_automatic_views else views
+            views = usable(views) if self._has_automatic_views else views
+            return self._with_sweeps(sized.with_views(views))
 
-        return each_size(problem, views_for)
+        return each_size(problem, suited)
 
     def _label_weights(self) -> tuple[float, ...]:
         """Return the weights of joint labels, which members take in turn."""

@@ -157,7 +157,7 @@ class BetaProcessDictionary(DictionaryEstimator):
         known = self._weighted_rows(X, sample_weight, reset=True)
         problem, crew = self._problem(known.with_classes(known.labels, 1))
         candidates = self._candidates()
-        with self._journal(problem, candidates, X, y) as (problem, journal):
+        with self._journal([problem], candidates, X, y) as ([problem], journal):
             if journal.is_ahead:
                 return self
             learned = learn_members(problem, problem.shares(), candidates.coders, crew, journal)

@@ -5,7 +5,9 @@ dictionary says nothing about new rows. Each member leaves out a tenth of the ro
 view, nor its atoms, nor its label atoms have seen them. These rows decide the member's coder and
 number of non-zeros, which matters more than any other parameter, its weight in the ensemble, and
 the bend and the temperature of the probabilities. A row is never scored by a member that saw it,
-nor, for the bend and the published results, with weights that it has chosen.
+nor, for the bend and the published results, with weights that it has chosen. (It may have been
+asked which coder, which views and, for a single chain, which view to take: so results on rows left
+out are a little too good.)
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from dbdl.learn.checkpoints import (
     KeptChain,
     differences,
 )
-from dbdl.learn.problem import Problem, Share
+from dbdl.learn.problem import Problem
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, RecordError, Scope, check
 from dbdl.sampler.checkpoint import CheckpointError
@@ -94,9 +94,9 @@ class Journal:
     def __init__(self, follow: Follow = _tell_nobody, expect: Expect = _expect_nothing) -> None:
         self.follow, self._expect = follow, expect
 
-    def expect(self, shares: Sequence[Share]) -> None:
-        """Take note of the members that are still to come; others that were announced are not."""
-        self._expect([share.number for share in shares])
+    def expect(self, numbers: Sequence[int]) -> None:
+        """Take note of the chains that are still to come; others that were announced are not."""
+        self._expect(numbers)
 
     def chain(self, number: int, problem: Problem) -> MemberJournal:
         """Return the journal of one chain, which solves a problem of its own."""
@@ -145,8 +145,8 @@ class KeptJournal(Journal):
     """A journal that saves the states of a fit, and resumes an earlier one.
 
     It is made by `open_journal`. ``identity`` has the seed of the earlier fit if there is one,
-    ``snapshots`` are the last ones of its chains by number, and ``in_memory`` says whether to save
-    snapshots in memory too.
+    ``snapshots`` are the last ones of its chains by number, ``is_ahead`` says whether it had more
+    sweeps, and ``in_memory`` whether to save snapshots in memory too.
     """
 
     def __init__(
@@ -159,12 +159,13 @@ class KeptJournal(Journal):
         snapshots: dict[int, Snapshot],
         in_memory: bool,
         every: int,
+        is_ahead: bool = False,
     ) -> None:
         super().__init__(follow, expect)
         self.problem, self.identity = problem, identity
         self.folder, self.snapshots = folder, snapshots
         self.in_memory, self.every = in_memory, every
-        self.is_ahead = any(s.sweep > identity.n_sweeps for s in snapshots.values())
+        self.is_ahead = is_ahead
 
     def chain(self, number: int, problem: Problem) -> MemberJournal:
         """Return the journal of one chain, with its saved state."""
@@ -176,7 +177,7 @@ class KeptJournal(Journal):
         if kept is not None and (snapshot is None or snapshot.sweep <= kept.snapshot.sweep):
             own.remember(kept.snapshot)
             # A member with fewer sweeps comes from an earlier fit that asked for fewer.
-            if kept.member is not None and kept.snapshot.sweep == self.identity.n_sweeps:
+            if kept.member is not None and kept.snapshot.sweep == problem.settings.n_sweeps:
                 own.member = kept.member
                 for record in kept.member.trace.records():
                     follow(record, None)
@@ -211,10 +212,11 @@ class _KeptChainJournal(MemberJournal):
             return None
         scopes = snapshot_scope(problem), atoms_scope(problem)
         kept = fit.folder.read_chain(self._name, fit.identity.key(), *scopes)
-        if kept is not None and kept.snapshot.sweep > fit.identity.n_sweeps:
+        n_sweeps = problem.settings.n_sweeps
+        if kept is not None and kept.snapshot.sweep > n_sweeps:
             raise CheckpointError(
                 f"{fit.folder.file(self._name)} has {kept.snapshot.sweep} sweeps, more than the "
-                f"{fit.identity.n_sweeps} of this fit. {WHAT_TO_DO}"
+                f"{n_sweeps} of this fit. {WHAT_TO_DO}"
             )
         return kept
 
@@ -281,7 +283,7 @@ def open_journal(
         If the memory or the folder belongs to other data or parameters, or files are damaged; for
         the folder it is a `CheckpointError`.
     """
-    folder, snapshots = None, {}
+    folder, snapshots, is_ahead = None, {}, False
     if memory is not None:
         if not seed_given:
             identity = replace(identity, seed=memory.identity.seed)
@@ -291,7 +293,8 @@ def open_journal(
                 f"{'; '.join(found)}. Only n_sweeps may grow. Use warm_start=False to start again."
             )
         snapshots = dict(zip(memory.numbers, memory.snapshots, strict=True))
-        path = None if memory.identity.n_sweeps > identity.n_sweeps else path
+        is_ahead = memory.identity.n_sweeps > identity.n_sweeps
+        path = None if is_ahead else path
     if path is not None:
         folder = CheckpointFolder(path)
         old = folder.read_fit()
@@ -308,7 +311,9 @@ def open_journal(
         if old != identity:
             folder.write_fit(identity)
     problem = replace(problem, seed=identity.seed)
-    return KeptJournal(problem, identity, follow, expect, folder, snapshots, warm_start, every)
+    return KeptJournal(
+        problem, identity, follow, expect, folder, snapshots, warm_start, every, is_ahead
+    )
 
 
 def _check_snapshot(snapshot: Snapshot, number: int, problem: Problem) -> None:

@@ -184,7 +184,8 @@ def learn_member(
 ) -> LearnedMember:
     """Learn one chain and its label atoms, unless the journal already has them."""
     work = MemberWork.of(problem, coders, share, backend, shared.get(share.fold.name))
-    own = journal.chain(share.number, work.own_problem)
+    [number] = problem.numbers_of([share])
+    own = journal.chain(number, work.own_problem)
     own.member_of = lambda learned: work.score(work.label(learned))
     atoms = own.member
     if atoms is None:
@@ -343,10 +344,10 @@ def publish_atoms(
 def code_prior(learned: LearnedChain, dictionary: Dictionary) -> CodePrior:
     """The model's distribution of codes over the published atoms, averaged over classes.
 
-    Classes are weighted by their frequency. A coefficient of a published atom is a strength times
-    the norm that the atom had.
+    Classes are weighted by their frequency, in earlier batches too. A coefficient of a published
+    atom is a strength times the norm that the atom had.
     """
-    now, n_rows = learned.chain.state.parameters, learned.data.n_rows
+    now, n_rows = learned.chain.state.parameters, learned.chain.priors.n_rows(learned.data.n_rows)
     share = n_rows / n_rows.sum()
     scale = np.maximum(dictionary.scale, np.finfo(np.float32).tiny)
     return CodePrior(

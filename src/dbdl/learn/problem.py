@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -72,6 +72,7 @@ class LabelSettings:
 class Share:
     """The share of one member: its view, the rows it learns from, and those that it leaves out.
 
+    Its number is its place among the members of one size, of which each has its own random draws.
     A view with another length scale of smooth atoms counts as another view.
     """
 
@@ -133,11 +134,12 @@ class Problem:
         return make_key(self.seed, FIRST_CHAIN + number)
 
     def with_views(self, views: tuple[Recipe, ...]) -> Problem:
-        """Return the problem with other views, and as many chains as they have."""
+        """Return the problem with other views, and the chains for them unless they are given."""
         problem = replace(self, views=views)
         if self.rounds is None:
             return problem
-        return replace(problem, n_chains=self.rounds.first * problem.n_views)
+        rounds = automatic_rounds(len(self.class_of_row), problem.n_views)
+        return replace(problem, rounds=rounds, n_chains=rounds.first * problem.n_views)
 
     def shares(self) -> list[Share]:
         """List the shares of the members; of the first round if there are two.
@@ -145,16 +147,26 @@ class Problem:
         Every row that is left out is scored by members of different views, if there are several
         members.
         """
-        share_of, first = self._share_of(), self.size_number * self.n_chains
-        return [share_of(place, first + place) for place in range(self.n_chains)]
+        share_at = self._share_at()
+        return [share_at(number) for number in range(self.n_chains)]
+
+    def numbers_of(self, shares: Iterable[Share]) -> list[int]:
+        """Return the numbers of chains among those of all sizes, for progress and checkpoints.
+
+        Sizes take turns, because they may have different numbers of chains.
+        """
+        return [share.number * len(self.sizes) + self.size_number for share in shares]
+
+    def sweeps_of_chains(self) -> dict[int, int]:
+        """Return the number of sweeps of each chain of both rounds, by its number of all sizes."""
+        shares = [*self.shares(), *self.further_shares(range(self.n_views))]
+        return dict.fromkeys(self.numbers_of(shares), self.settings.n_sweeps)
 
     def further_shares(self, views: Container[int]) -> list[Share]:
-        """List the shares of the second round, for some of the views by their numbers.
-
-        Their chains are numbered after those of the first rounds of all sizes.
-        """
-        share_of, first = self._share_of(), len(self.sizes) * self.n_chains
-        shares = [share_of(self.n_chains + k, first + k) for k in range(self.n_further)]
+        """List the shares of the second round, for some of the views by their numbers."""
+        share_at = self._share_at()
+        numbers = range(self.n_chains, self.n_chains + self.n_further)
+        shares = [share_at(number) for number in numbers]
         return [share for share in shares if share.view_number in views]
 
     @property
@@ -169,24 +181,21 @@ class Problem:
             return 0
         return max(self.rounds.both * self.n_views - self.n_chains, 0)
 
-    def _share_of(self) -> Callable[[int, int], Share]:
-        """Return a function that makes a share from its place and its number.
-
-        Views take turns from place to place. The number is that of the chain.
-        """
+    def _share_at(self) -> Callable[[int], Share]:
+        """Return a function that makes the share of a number; views take turns."""
         folds, weights = self._folds(), self.labels.weights
         views = self._views_with_length_scales()
         # Views are compared best on the same rows. Few rows are all scored instead.
         same_rows = self.rounds is not None and not self._has_few_rows
         cycle = math.lcm(len(views), len(folds))  # then a view would meet the same folds again
 
-        def share(place: int, number: int) -> Share:
-            turn, view_number = divmod(place, len(views))
-            fold = folds[(turn if same_rows else place + place // cycle) % len(folds)]
+        def share_at(number: int) -> Share:
+            turn, view_number = divmod(number, len(views))
+            fold = folds[(turn if same_rows else number + number // cycle) % len(folds)]
             view, scale = views[view_number]
-            return Share(number, view_number, view, fold, weights[place % len(weights)], scale)
+            return Share(number, view_number, view, fold, weights[number % len(weights)], scale)
 
-        return share
+        return share_at
 
     def _views_with_length_scales(self) -> list[tuple[Recipe, float | None]]:
         """Pair each view with each length scale; neighbours differ in both."""

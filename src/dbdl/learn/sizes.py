@@ -18,7 +18,6 @@ from dbdl.learn.ensemble import Ensemble
 from dbdl.learn.problem import LEAST_PER_CLASS, Problem
 from dbdl.model.record import Record
 from dbdl.model.trust import Count, reals, whole
-from dbdl.views import Recipe
 
 #: Sizes below the default one, as shares of it. All sizes together cost about two fits of the
 #: default size, since a sweep costs in proportion to the atoms.
@@ -71,20 +70,17 @@ def with_sizes(problem: Problem) -> Problem:
     return replace(problem, sizes=(*sorted(size for size in sizes if size < distinct), None))
 
 
-def each_size(
-    problem: Problem, views_for: Callable[[Problem], tuple[Recipe, ...]]
-) -> list[Problem]:
+def each_size(problem: Problem, suited: Callable[[Problem], Problem]) -> list[Problem]:
     """Return the problem with each of its sizes; that of the default size stays as it is.
 
-    ``views_for`` gives the views of a problem with another size.
+    ``suited`` gives a problem of another size the views and the sweeps for that size.
     """
 
     def sized(number: int, size: int | None) -> Problem:
         own = replace(problem, size_number=number)
         if size is None:
             return own
-        own = replace(own, settings=replace(problem.settings, n_initial_atoms=size))
-        return replace(own, views=views_for(own))
+        return suited(replace(own, settings=replace(problem.settings, n_initial_atoms=size)))
 
     return [sized(number, size) for number, size in enumerate(problem.sizes)]
 
