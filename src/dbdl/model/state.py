@@ -1,4 +1,7 @@
-"""The state of a chain: small global parameters and large local codes."""
+"""The state of a chain, all unknowns of eq. 6: small global parameters and large local codes.
+
+They are apart so that codes stay where their rows are, on a cluster too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sums over samples, through which data and codes enter the global draws."""
+"""Sums over samples, through which data and codes enter the global draws.
+
+`AtomSums` are for the atoms (eq. 8), and `UsageSums` for selection probabilities (eq. 11) and for
+the precisions of strengths (eq. 12) and of the noise (eq. 13).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The published dictionary of a chain: unit atoms, and means of the selection probabilities."""
+"""The published dictionary of a chain: unit atoms, and means of the selection probabilities.
+
+The atoms are the mean of eq. 8 given the last codes, where the paper averages draws; the
+probabilities are the means of eq. 11.
+"""
 
 from __future__ import annotations
 

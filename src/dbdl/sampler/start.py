@@ -1,4 +1,8 @@
-"""The initial atoms of a chain: training rows, drawn class by class."""
+"""The initial atoms of a chain: training rows, drawn class by class.
+
+The paper draws 1.5 rows per training row with replacement. Copies count in K of the Beta process,
+but are dropped before the first sweep, where the paper keeps them.
+"""
 
 from __future__ import annotations
 
