@@ -647,3 +647,29 @@ def test_a_device_is_written_to_as_it_is(beetles):
     result = dbdl("predict", "m.skops", "first.csv", "-o", "/dev/stdout", cwd=beetles)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[:2] == ["row,line,truth,predicted", "1,2,ant,ant"]
+
+
+@pytest.fixture(scope="module")
+def oversampled(tmp_path_factory):
+    """Sixty rows whose labels say nothing, five times each."""
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("copies") / "copies.csv"
+    rows = [
+        [*(f"{v:.6f}" for v in rng.standard_normal(6)), "ab"[rng.integers(2)]] for _ in "x" * 60
+    ]
+    lines = [",".join(rows[k]) for k in rng.permutation(np.repeat(np.arange(60), 5))]
+    path.write_text("\n".join(["a,b,c,d,e,f,kind", *lines]))
+    return path
+
+
+def test_rows_kept_back_for_refusals_are_no_copies_of_rows_learned_from(oversampled):
+    model = oversampled.with_suffix(".skops")
+    settings = ("--set", "n_chains=2", "--set", "views=plain", "--set", "n_sweeps=3")
+    fit = ("fit", oversampled, "--refusals", 0.3, "-o", model, *settings)
+    found, _ = succeed(*fit, cwd=oversampled.parent)
+    assert found["rows_kept_back"] == 5 * round(0.3 * 60)
+    assert found["held_out_accuracy"] < 0.8
+
+
+def test_compare_says_that_rows_are_copies(oversampled):
+    found = inside("compare", oversampled, "--quick", "-m", "1-NN", cwd=oversampled.parent)
+    assert "240 of 300 rows are copies of others" in " ".join(found.stderr.split())

@@ -42,8 +42,8 @@ MAY_IMPORT = {
         "_threads", "_compile", "_files", "_products", "_warnings", "dbdl",  # for its version
     },
     "rivals": {
-        "estimators", "learn", "model", "backends", "coding", "draws", "_products", "_threads",
-        "_compile", "_warnings", "_parameters",
+        "estimators", "learn", "model", "backends", "coding", "rows", "draws", "_products",
+        "_threads", "_compile", "_warnings", "_parameters",
     },
     "registry": {"estimators", "rivals", "coding"},
     "own_methods": {"registry"},

@@ -18,6 +18,7 @@ from dbdl.learn.held_out import (
     to_probabilities,
 )
 from dbdl.model.trust import RecordError, check
+from dbdl.rows.copies import first_copies
 
 # -------------------------------------------------------------------------------- what is left out
 
@@ -52,6 +53,33 @@ def test_folds_that_leave_out_nothing_are_not_made():
     folds = stratified_folds(make_key(1), np.array([0, 0, 1, 1, 2]), 10, wanted=10)
     assert len(folds) == 4 and all(len(fold.held_out) == 1 for fold in folds)
     assert stratified_folds(make_key(1), np.arange(5), 10, wanted=10) == []
+
+
+def copies_of(n_single, n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.permutation(np.repeat(rng.standard_normal((n_single, 2)), 4, axis=0))[:n_rows]
+    return X, first_copies(X)
+
+
+@pytest.mark.parametrize("n_classes", [2, 8])
+def test_copies_of_a_row_are_left_out_together(n_classes):
+    X, copy_of = copies_of(40, 150)
+    # even where rows of two classes are copies of each other
+    class_of_row = np.random.default_rng(1).integers(n_classes, size=150)
+    folds = stratified_folds(make_key(1), class_of_row, 10, 10, copy_of)
+    assert len(folds) == 10
+    for fold in folds:
+        assert not {row.tobytes() for row in X[fold.held_out]} & {
+            r.tobytes() for r in X[fold.learn]
+        }
+        assert len(np.unique(class_of_row[fold.learn])) == n_classes
+
+
+def test_no_class_is_left_out_with_all_its_copies():
+    copy_of = np.array([0, 0, 2, 2, 4, 5, 6, 2])  # row 7, of class 2, equals rows of class 1
+    class_of_row = np.array([0, 0, 1, 1, 0, 1, 1, 2])
+    for fold in stratified_folds(make_key(1), class_of_row, 4, 4, copy_of):
+        assert set(class_of_row[fold.learn]) == {0, 1, 2}
 
 
 def test_names_of_classes_do_not_matter_for_what_is_left_out():

@@ -123,6 +123,7 @@ def compare(
     else:
         scenes.refuse_options(blocks, per_class)
         rows = inputs.read_data(data, label=label, **options)
+        inputs.note_copies(rows)
     _check_folds(rows, folds)
     written = {PICTURES: [plot], PAGES: [page, model_page], RESULTS: [results]}
     with outputs.new_folder(output):

@@ -29,6 +29,7 @@ from dbdl.experiments.rows import labelled_rows
 from dbdl.maps import is_cube_file
 from dbdl.persistence import read_columns
 from dbdl.registry import methods
+from dbdl.rows.copies import first_copies
 
 #: Start of the name of a setting of a model, `ModelSettings`.
 OF_MODEL = "model__"
@@ -36,6 +37,8 @@ OF_MODEL = "model__"
 MOST_NAMES = 8
 #: A class with fewer rows than these is mentioned: hardly any of them can be held out.
 FEW_ROWS = 5
+#: A larger share of copies among the rows is mentioned before they are cut into folds.
+MOST_COPIES = 0.01
 
 
 def known_methods(asked: Sequence[str] | None) -> list[str]:
@@ -296,6 +299,17 @@ def note_empty_rows(rows: Dataset) -> None:
             f"{len(empty)} row{' has' if one else 's have'} no values at all ({some(places)}): "
             f"{'its' if one else 'their'} answers are those of an average row, and "
             f"{'its' if one else 'their'} probabilities mean nothing"
+        )
+
+
+def note_copies(rows: Dataset) -> None:
+    """Say how many rows are copies of others, if that may matter for folds."""
+    copy_of = first_copies(rows.X)
+    n_copies = 0 if copy_of is None else rows.n_samples - len(np.unique(copy_of))
+    if n_copies > MOST_COPIES * rows.n_samples:
+        note(
+            f"{n_copies} of {rows.n_samples} rows are copies of others. A row that was learned "
+            "from may be tested too, so the figures may be too good: leave the copies out"
         )
 
 

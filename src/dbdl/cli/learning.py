@@ -41,6 +41,7 @@ from dbdl.datasets.preparation import (
 from dbdl.learn.choice import ENSEMBLE_RESULTS
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
+from dbdl.rows.copies import first_copies
 
 #: Figures of fewer rows than these are mentioned: one row changes the accuracy by 5 points or more.
 FEW_HELD_OUT = 20
@@ -157,19 +158,26 @@ def _learn(model: Any, rows: Dataset, kept_back: Dataset | None) -> Any:
 
 
 def _split(rows: Dataset, share: float | None, seed: int) -> tuple[Dataset, Dataset | None]:
-    """Return rows to learn from, and rows of each class that are kept back, if any."""
+    """Return rows to learn from, and rows of each class that are kept back, if any.
+
+    Copies of a row are on its side.
+    """
     if share is None:
         return rows, None
     try:
-        learned, kept_back = train_test_split(
-            np.arange(rows.n_samples), test_size=share, stratify=rows.y, random_state=seed
+        copy_of = first_copies(rows.X)
+        copy_of = np.arange(rows.n_samples) if copy_of is None else copy_of
+        single = np.unique(copy_of)
+        learned, _ = train_test_split(
+            single, test_size=share, stratify=rows.y[single], random_state=seed
         )
     except ValueError as error:  # a class with one row, or fewer rows than classes
         raise UserError(
             f"--refusals {share} cannot keep back rows of each class ({error}); leave out small "
             "classes with --min-rows, or give another share"
         ) from error
-    return rows.rows(np.sort(learned)), rows.rows(np.sort(kept_back))
+    is_learned = np.isin(copy_of, learned)
+    return rows.rows(np.flatnonzero(is_learned)), rows.rows(np.flatnonzero(~is_learned))
 
 
 def predict(

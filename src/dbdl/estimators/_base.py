@@ -57,6 +57,7 @@ from dbdl.missing.filler import Filler, fit_filler, has_gaps, refuse_empty_featu
 from dbdl.model.settings import AT_LEAST_ONE, ModelSettings
 from dbdl.model.state import Doubles, Floats
 from dbdl.model.trust import RecordError, Scope
+from dbdl.rows.copies import first_copies
 from dbdl.rows.lazy import LazyRows, lazy_rows
 from dbdl.rows.readers import is_dask
 from dbdl.views import FEW_ATOMS, LabelledRows, Recipe, automatic_views, make_views
@@ -266,6 +267,7 @@ class DictionaryEstimator(
         problem = Problem(
             rows.X, rows.class_of_row, rows.n_classes, settings, labels, n_chains, seed, views,
             leaves_out, rows.sample_weight, rounds if state is None else None,
+            copy_of=first_copies(rows.X) if leaves_out else None,
         )  # fmt: skip
         problem = self._with_sweeps(problem)
         return problem, Crew(self.device, resolve_n_jobs(self.n_jobs), engine, problem.memory_size)

@@ -52,16 +52,32 @@ class Fold(NamedTuple):
         return self.held_out.tobytes()
 
 
-def stratified_folds(key: Key, class_of_row: Classes, n_folds: int, wanted: int) -> list[Fold]:
+def stratified_folds(
+    key: Key,
+    class_of_row: Classes,
+    n_folds: int,
+    wanted: int,
+    copy_of: NDArray[np.int64] | None = None,
+) -> list[Fold]:
     """Cut rows into folds class by class, and return the first that are ``wanted``.
 
-    The only row of a class is never held out. Folds without a row are left out.
+    If there are copies, ``copy_of`` (n_samples,) has the number of the first row that equals each
+    row, and they are in its fold. The only row of a class is never held out, nor are its copies.
+    Folds without a row are left out.
     """
     fold_of_row = np.empty(len(class_of_row), dtype=np.int64)
     offset = 0
     for own in _shuffled_classes(key, class_of_row):
+        if copy_of is not None:
+            own = own[copy_of[own] == own]
         fold_of_row[own] = (np.arange(len(own)) + offset) % n_folds if len(own) > 1 else -1
         offset += len(own)
+    if copy_of is not None:
+        fold_of_row = fold_of_row[copy_of]
+        for c in np.unique(class_of_row):  # rows of two classes may be copies of each other
+            own = class_of_row == c
+            if np.ptp(fold_of_row[own]) == 0:
+                fold_of_row[np.isin(copy_of, copy_of[own])] = -1
     present = np.unique(fold_of_row[fold_of_row >= 0])[:wanted]
     return [
         Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold))

@@ -107,6 +107,7 @@ class Problem:
     sizes: tuple[int | None, ...] = (None,)  # numbers of initial atoms to try; None: the default
     size_number: int = 0  # of the size of these chains among them
     gaps: Complete = COMPLETE  # of one member: the missing entries of its rows
+    copy_of: NDArray[np.int64] | None = None  # the first row equal to each; None if all differ
 
     @property
     def memory_size(self) -> ProblemSize | None:
@@ -220,8 +221,12 @@ class Problem:
             wanted = max(min(self.n_chains // 2, most), 1)
         else:
             wanted = N_FOLDS if self._has_few_rows else self.rounds.both
-        folds = stratified_folds(make_key(self.seed), self.class_of_row, n_folds, wanted)
+        folds = self.cut(make_key(self.seed), n_folds, wanted)
         return folds or [Fold.of_all(n_rows)]
+
+    def cut(self, key: Key, n_folds: int, wanted: int) -> list[Fold]:
+        """Cut the rows into folds, each with all copies of its rows."""
+        return stratified_folds(key, self.class_of_row, n_folds, wanted, self.copy_of)
 
     def rows_of(self, rows: NDArray[np.int64]) -> LabelledRows:
         """Return some of the rows, as they are."""
@@ -259,4 +264,5 @@ class Problem:
             settings=settings,
             labels=replace(self.labels, weights=(label_weight,)),
             gaps=gaps,
+            copy_of=None,
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dbdl.backends.crew import Crew
 from dbdl.draws import make_key
 from dbdl.learn.choice import Candidates, LeftOut, left_out_by, score_coders
-from dbdl.learn.held_out import Fold, log_losses, sample_of_classes, stratified_folds
+from dbdl.learn.held_out import Fold, log_losses, sample_of_classes
 from dbdl.learn.journal import Journal
 from dbdl.learn.members import learn_members
 from dbdl.learn.problem import LEAST_PER_CLASS, Problem, Share
@@ -88,7 +88,7 @@ def _folds(problem: Problem) -> list[Fold]:
             fold.learn[sample_of_classes(key, classes[fold.learn], MOST_LEARNED)],
             fold.held_out[sample_of_classes(key, classes[fold.held_out], MOST_ASKED)],
         )
-        for fold in stratified_folds(key, classes, N_FOLDS, N_FOLDS)
+        for fold in problem.cut(key, N_FOLDS, N_FOLDS)
     ]
     asked = list(accumulate(len(fold.held_out) for fold in folds))
     return folds[: 1 + sum(n < LEAST_ASKED for n in asked)]
@@ -106,6 +106,7 @@ def _with_rows(problem: Problem, rows: Rows, n_learned: int) -> Problem:
         X=problem.X[rows],
         class_of_row=problem.class_of_row[rows],
         sample_weight=some_weights(problem.sample_weight, rows),
+        copy_of=None,
         settings=replace(settings, n_sweeps=1, n_initial_atoms=n_initial, n_draws=0),
     )
 

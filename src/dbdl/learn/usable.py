@@ -17,7 +17,6 @@ from dbdl._products import block_product
 from dbdl.backends import Backend
 from dbdl.backends.crew import Crew
 from dbdl.draws import make_key
-from dbdl.learn.held_out import stratified_folds
 from dbdl.learn.problem import N_FOLDS, Problem
 from dbdl.model.statistics import some_weights
 from dbdl.views import LabelledRows, Recipe, Shared, evenly_spread
@@ -36,7 +35,7 @@ def usable_views(problem: Problem, crew: Crew, views: tuple[Recipe, ...]) -> tup
     returned if there are too few rows to tell. The rows do not depend on the seed of the fit, which
     may be that of an earlier one.
     """
-    folds = stratified_folds(make_key(0), problem.class_of_row, N_FOLDS, 1)
+    folds = problem.cut(make_key(0), N_FOLDS, 1)
     if len(views) < 2 or not folds or len(folds[0].held_out) < LEAST_ROWS:
         return views
     fold = folds[0]

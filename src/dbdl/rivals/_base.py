@@ -27,7 +27,7 @@ from dbdl.coding.omp import gram_matrix
 from dbdl.draws import make_key
 from dbdl.estimators._rows import N_JOBS, ScoreClassifier
 from dbdl.estimators._whole import whole_or_not_at_all
-from dbdl.learn.held_out import fit_sharpness, stratified_folds
+from dbdl.learn.held_out import Fold, fit_sharpness, stratified_folds
 from dbdl.learn.labels import ridge_label_atoms
 from dbdl.model.record import Record
 from dbdl.model.state import Classes, Doubles, Floats
@@ -41,6 +41,7 @@ from dbdl.model.trust import (
     Scope,
     check,
 )
+from dbdl.rows.copies import first_copies
 
 Scores = Doubles
 
@@ -77,6 +78,11 @@ class Lesson:
     def of_rows(self, rows: Any) -> Lesson:
         """Return the lesson of some of the rows: a mask or their numbers."""
         return replace(self, X=self.X[rows], class_of_row=self.class_of_row[rows])
+
+    def cut(self, n_folds: int, wanted: int) -> list[Fold]:
+        """Cut the rows into folds, each with all copies of its rows."""
+        copies = first_copies(self.X)
+        return stratified_folds(make_key(self.seed), self.class_of_row, n_folds, wanted, copies)
 
     def by_class(self) -> list[Floats]:
         """Return the rows of each class."""
@@ -331,7 +337,7 @@ class RowsClassifier(RivalClassifier):
 
 def fit_temperature(learn: Callable[[Lesson], Scorer], lesson: Lesson) -> float:
     """Temperature of the softmax, fitted on rows that a second fit leaves out, or 1 without any."""
-    folds = stratified_folds(make_key(lesson.seed), lesson.class_of_row, CALIBRATION_PARTS, 1)
+    folds = lesson.cut(CALIBRATION_PARTS, 1)
     if not folds:
         return 1.0
     held_out = lesson.of_rows(folds[0].held_out)

@@ -23,8 +23,7 @@ from dbdl.coding import (
     lengths_for,
 )
 from dbdl.coding.omp import Rule
-from dbdl.draws import make_key
-from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder, stratified_folds
+from dbdl.learn.held_out import Fold, HeldOutChoice, choose_coder
 from dbdl.learn.labels import one_hot
 from dbdl.model.state import Classes, Doubles, Floats
 from dbdl.model.trust import Atoms, reals, whole
@@ -159,8 +158,7 @@ def choose_on_left_out_rows(
 ) -> HeldOutChoice | None:
     """Choose among coders on rows left out, as DBDL does; None where no row can be left out."""
     X, class_of_row, n_classes = lesson.X, lesson.class_of_row, lesson.n_classes
-    key = make_key(lesson.seed)
-    folds = stratified_folds(key, class_of_row, N_FOLDS, N_FOLDS)
+    folds = lesson.cut(N_FOLDS, N_FOLDS)
     if not folds:
         return None
 
