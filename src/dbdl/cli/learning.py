@@ -167,9 +167,9 @@ def _split(rows: Dataset, share: float | None, seed: int) -> tuple[Dataset, Data
     try:
         copy_of = first_copies(rows.X)
         copy_of = np.arange(rows.n_samples) if copy_of is None else copy_of
-        single = np.unique(copy_of)
+        single, labels = np.unique(copy_of), np.asarray(rows.y)
         learned, _ = train_test_split(
-            single, test_size=share, stratify=rows.y[single], random_state=seed
+            single, test_size=share, stratify=labels[single], random_state=seed
         )
     except ValueError as error:  # a class with one row, or fewer rows than classes
         raise UserError(
