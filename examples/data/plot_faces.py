@@ -76,9 +76,9 @@ plt.show()
 # How many pictures does it take?
 # -------------------------------
 #
-# Every method gets the same pictures, and has its default settings. With two pictures per person DBDL is far ahead. With three or more, shrunken discriminant
-# analysis is better on these faces: light that falls from all sides is a linear disturbance,
-# which it removes.
+# Every method gets the same pictures, and has its default settings. With two pictures per person
+# DBDL is far ahead. With three or more, shrunken discriminant analysis is as good on these faces:
+# light that falls from all sides is a linear disturbance, which it removes.
 
 names = ("DBDL", "SRC (OMP)", "shrunken LDA", "linear SVM", "1-NN")
 counts = (2, 3, 5)
