@@ -103,7 +103,7 @@ def to_markdown(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     rows = [["method", *(f"{size} per class" for size in sizes)], ["---"] * (1 + len(sizes))]
     rows += [[line.method, *map(_percent, line.accuracy)] for line in lines]
     n_atoms = np.nanmedian([line.n_atoms for line in lines], axis=0)
-    rows.append(["atoms in all (median)", *(f"{n:.0f}" for n in n_atoms)])
+    rows.append(["atoms of one dictionary (median)", *(f"{n:.0f}" for n in n_atoms)])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 

@@ -6,7 +6,8 @@
     python -m benchmarks.mixing relaxation [NAME]        how fast the noise precision settles
 
 NAME is a table of `dbdl reproduce` (botswana by default), or "tiny". The figures in
-docs/convergence.md come from here. Nothing is timed: effective samples are counted per sweep.
+docs/convergence.md and docs/sampling.md come from here. Nothing is timed: effective samples are
+counted per sweep.
 """
 
 from __future__ import annotations

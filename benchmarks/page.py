@@ -1,4 +1,4 @@
-"""Fill the tables of README.md and docs/results.md from the cells that were measured.
+"""Fill the tables of README.md and of pages of docs/ from the cells that were measured.
 
     python -m benchmarks.page
 
@@ -25,7 +25,7 @@ from dbdl.experiments.run import latest, read_records
 from dbdl.experiments.spec import load_table
 from dbdl.experiments.summary import MAJORITY, OURS, UNLEARNED, Line, in_splits, summarise
 
-PAGES = (Path("README.md"), Path("docs/results.md"))
+PAGES = (Path("README.md"), Path("docs/results.md"), Path("docs/details.md"))
 BLOCK = re.compile(r"(<!-- (\w+): ?([\w ]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 TABLES = (

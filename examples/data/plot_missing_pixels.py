@@ -62,7 +62,7 @@ plt.show()
 # Accuracy on rows with the same share of missing pixels, beside the usual way: the mean of each
 # pixel in place of what is missing.
 
-settings = {"n_chains": 7, "n_sweeps": 10, "random_state": 0}
+settings = {"n_chains": 7, "random_state": 0}
 shares = (0.0, 0.3, 0.6)
 found = {"rows as they are": [], "means of the pixels first": []}
 for share in shares:

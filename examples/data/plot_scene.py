@@ -25,7 +25,7 @@ from dbdl.maps.picture import scene_picture
 
 scene = make_scene((80, 110), n_bands=40, region_size=8, noise=0.05, random_state=1)
 pixels = labelled_pixels(scene.cube, scene.truth, per_class=40)
-model = DBDLClassifier(n_chains=7, n_sweeps=20, random_state=0).fit(pixels.X, pixels.y)
+model = DBDLClassifier(n_chains=7, random_state=0).fit(pixels.X, pixels.y)
 
 # %%
 # The map, and where not to trust it
@@ -65,7 +65,7 @@ plt.show()
 
 left = np.where(np.arange(110) < 55, scene.truth, 0)
 near = labelled_pixels(scene.cube, left, per_class=40)
-model = DBDLClassifier(n_chains=7, n_sweeps=20, random_state=0).fit(near.X, near.y)
+model = DBDLClassifier(n_chains=7, random_state=0).fit(near.X, near.y)
 right = classify_cube(model, scene.cube).numbers == scene.truth
 figure, ax = plt.subplots(figsize=(6.4, 3), layout="constrained")
 ax.bar(np.arange(5, 110, 10), right.reshape(80, 11, 10).mean(axis=(0, 2)), width=9)

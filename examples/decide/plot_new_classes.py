@@ -24,7 +24,7 @@ from dbdl import DBDLClassifier
 X, y = load_digits(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
 
-model = DBDLClassifier(n_chains=4, n_sweeps=12, random_state=0)
+model = DBDLClassifier(n_chains=4, random_state=0)
 history = []
 for first in range(0, 10, 2):
     batch = np.isin(y, (first, first + 1))
@@ -67,6 +67,6 @@ plt.show()
 # Beside a fit of all rows at once
 # --------------------------------
 
-whole = DBDLClassifier(n_chains=4, n_sweeps=12, random_state=0).fit(X, y)
+whole = DBDLClassifier(n_chains=4, random_state=0).fit(X, y)
 print(f"batch by batch {model.score(X_new, y_new):.3f}")
 print(f"all rows at once {whole.score(X_new, y_new):.3f}")

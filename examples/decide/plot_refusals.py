@@ -27,7 +27,7 @@ X, X_rest, y, y_rest = train_test_split(
     digits[known], numbers[known], train_size=80, stratify=numbers[known], random_state=0
 )
 X_judge, X_new, y_judge, y_new = train_test_split(X_rest, y_rest, train_size=500, random_state=1)
-model = DBDLClassifier(n_chains=7, n_sweeps=20, random_state=0).fit(X, y)
+model = DBDLClassifier(n_chains=7, random_state=0).fit(X, y)
 model.fit_refusals(X_judge, y_judge)
 print(f"accuracy on {len(y_new)} new rows: {model.score(X_new, y_new):.3f}")
 

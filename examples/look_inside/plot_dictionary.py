@@ -11,9 +11,10 @@ they say what kind of row it is.
 # Learn a dictionary
 # ------------------
 #
-# The rows are pictures of 8 × 8 pixels, written as 64 numbers. One chain in the plain view is the
-# paper's model: the smallest thing that can be looked at. For accuracy leave ``n_chains`` and
-# ``views`` at their defaults.
+# The rows are pictures of 8 × 8 pixels, written as 64 numbers. One chain in the plain view is
+# close to the paper's model, and the smallest thing that can be looked at. (The paper's own
+# settings are those of ``DBDLClassifier.paper()``.) For accuracy leave ``n_chains`` and ``views``
+# at their defaults.
 
 import matplotlib.pyplot as plt
 import numpy as np

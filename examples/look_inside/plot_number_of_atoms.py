@@ -23,7 +23,7 @@ from dbdl import DBDLClassifier
 
 X, y = load_digits(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, train_size=700, stratify=y, random_state=0)
-model = DBDLClassifier(n_initial_atoms="auto", n_chains=4, n_sweeps=15, random_state=0).fit(X, y)
+model = DBDLClassifier(n_initial_atoms="auto", n_chains=4, random_state=0).fit(X, y)
 curve = model.size_curve_
 print(curve)
 
@@ -37,7 +37,7 @@ print(curve)
 tested = []
 for size in curve.n_initial_atoms:
     n_atoms = int(size) or None  # 0 stands for the default
-    alone = DBDLClassifier(n_initial_atoms=n_atoms, n_chains=4, n_sweeps=15, random_state=0)
+    alone = DBDLClassifier(n_initial_atoms=n_atoms, n_chains=4, random_state=0)
     tested.append(alone.fit(X, y).score(X_new, y_new))
 
 figure, ax = plt.subplots(figsize=(7.5, 3.8))

@@ -23,7 +23,7 @@ from dbdl.plotting import ExplanationDisplay
 
 X, y = load_digits(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, train_size=300, stratify=y, random_state=0)
-model = DBDLClassifier(n_chains=7, n_sweeps=15, random_state=0).fit(X, y)
+model = DBDLClassifier(n_chains=7, random_state=0).fit(X, y)
 
 sure = model.predict_proba(X_new).max(axis=1)
 doubtful = np.argsort(sure)[:4]
@@ -62,7 +62,7 @@ plt.show()
 
 cancer = load_breast_cancer(as_frame=True)
 tumours, kind = cancer.data, cancer.target_names[cancer.target]
-model = DBDLClassifier(n_chains=7, n_sweeps=15, random_state=0).fit(tumours[:300], kind[:300])
+model = DBDLClassifier(n_chains=7, random_state=0).fit(tumours[:300], kind[:300])
 row = 300 + int(np.argmin(model.predict_proba(tumours[300:]).max(axis=1)))
 display = ExplanationDisplay.from_explanation(model.explain(tumours.iloc[row]), n_features=8)
 plt.show()

@@ -127,4 +127,4 @@ class Orthogonal(Greedy):
 
     name: ClassVar[str] = "orthogonal"
     rule: ClassVar[Rule] = "orthogonal"
-    automatic: ClassVar[bool] = False  # forward selection is as accurate: docs/design.md
+    automatic: ClassVar[bool] = False  # forward selection is as accurate: docs/defaults.md

@@ -57,23 +57,23 @@ class ExplainingMixin:
     ) -> Any:
         """Explain the class of a row, or of a few rows, feature by feature and atom by atom.
 
-        The score of the predicted class minus that of another class is a constant, which is that
-        of a baseline row, plus one share per feature. Shares are integrals of the gradient of the
-        score along the straight path from the baseline to the row (integrated gradients). A feature
-        whose value is that of the baseline has no share.
+        The score of the predicted class minus that of another class is taken apart: into a
+        constant, which is this difference for a baseline row, and one share per feature. Shares are
+        integrals of the gradient of the score along the straight path from the baseline to the row
+        (integrated gradients). A feature whose value is that of the baseline has no share.
 
-        Given the atoms that a row uses, its code is linear in the row in the view of the chain, and
-        the slopes are exact for matching pursuit, its mean along the path, and the lasso's path.
-        For a coder of your own they are differences between the codes of rows nearby. For the
-        posterior mean they are those of the mean given the atoms of the code. The gradients of
-        views are exact too, kernels and the scaling to unit norm included. For a transformer of
-        your own they are differences.
+        Given the atoms that a row uses, its code is linear in the row in the view of the chain. So
+        slopes are exact for matching pursuit, its mean along the path, and the lasso's path. For a
+        coder of your own they are differences between the codes of rows nearby. For the posterior
+        mean they are those of the mean given the atoms of the code. The gradients of views are
+        exact too, also those of kernels and of the scaling to unit norm. For a transformer of your
+        own they are differences.
 
         The path is cut into 16 parts, each with the atoms that rows use there. Where these change,
-        the score of a greedy code jumps. Slopes miss such jumps: in each part, the missed
+        the score of a greedy code jumps, and slopes miss the jump. In each part, the missed
         difference is spread over the features in proportion to their shares in that part, so that
-        shares add up exactly. If the baseline is nearly zero in a view, and so has no direction,
-        the view's norm of the row is held fixed along the path.
+        shares add up exactly. A baseline that is nearly zero in a view has no direction. Then the
+        norm of the row in this view is held fixed along the path.
 
         Parameters
         ----------

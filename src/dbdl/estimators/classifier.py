@@ -84,40 +84,46 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     Several chains are learned, and their scores are averaged with weights. Each chain sees the rows
     through a *view*: a map after which the model's assumption of white noise is nearly true.
     Each chain also leaves out a tenth of the rows, which choose its coder, its weight and the
-    temperature of the probabilities. One chain and the view "plain" are the paper's model.
+    temperature of the probabilities. `paper` has the paper's model: one chain in the view "plain",
+    with its own settings.
 
-    The number of atoms is not inferred. It is the number of distinct training rows that a chain
-    draws at its start, by default about 0.78 per training row: copies are left out at once, and the
-    sweeps drop hardly any other atom.
+    The size of a dictionary is not inferred. It is the number of distinct training rows that a
+    chain draws at its start, by default about 0.78 per training row. Copies are left out at once,
+    and the sweeps drop hardly any other atom.
 
     Parameters
     ----------
     n_sweeps : int, default=None
         Number of Gibbs sweeps per chain. None means 6, or 16 if there are at most 0.3 initial atoms
-        per row, which have more to learn. The paper has 35, which are no more accurate in the mean
-        over many data sets. `diagnostics_` needs more: 16 for R-hat, 32 for effective sample sizes.
+        per row: few atoms have more to learn. The 35 of the paper are no more accurate in the mean
+        over many data sets. `diagnostics_` needs 16 for R-hat, and 32 for effective sample sizes.
     n_chains : int, default=None
         Number of chains. Each has its own seed, view and dictionary, and views take turns. None
-        means two rounds. In the first, every view has one chain, or two for up to 600 rows. In the
-        second, views whose weight is at least a quarter of that of the best have further chains:
-        they have 6 chains in all for up to 600 rows, 4 for up to 3000, and 2 for more. Other views
-        are left out. There are at least 5 chains in the first round. A single chain, with the views
-        "auto", takes the view that does best in short trials.
+        means two rounds. In the first, every view has one chain, or two for up to 600 rows, and
+        there are at least 5 chains. In the second, views with at least a quarter of the weight of
+        the best have further chains. Such a view has 6 chains in all for up to 600 rows, 4 for up
+        to 3000, and 2 for more. Other views are left out. With 1 and the views "auto", the chain
+        takes the view that does best in short trials.
     views : str, View, KernelView, transformer or list of these, default="auto"
-        The maps through which chains see the rows, in turn. "auto" means the ten views of
-        `dbdl.views.AUTOMATIC`, with those of `dbdl.views.MORE_FOR_FEW_ROWS` for up to 600 rows,
-        those of `dbdl.views.AUTOMATIC_LINEAR` for smooth atoms and for streams that start with
-        fewer than 100 rows, or those of
-        `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per row.
-        "plain" scales rows to unit norm, as the paper does. Other names are "centred",
+        The maps through which chains see the rows, in turn.
+
+        "auto" means the ten views of `dbdl.views.AUTOMATIC`, and also those of
+        `dbdl.views.MORE_FOR_FEW_ROWS` for up to 600 rows. Others take their place in three cases:
+        those of `dbdl.views.AUTOMATIC_FOR_FEW_ATOMS` if there are at most 0.3 initial atoms per
+        row, and those of `dbdl.views.AUTOMATIC_LINEAR` for smooth atoms and for streams that start
+        with fewer than 100 rows. If ``n_initial_atoms`` is a number, views that ask for few atoms
+        are left out.
+
+        The name "plain" scales rows to unit norm, as the paper does. Other names are "centred",
         "standardised", "whitened" (by the covariance within classes), "half-whitened", "scaled and
-        whitened" and "scaled and half-whitened", each maybe with "unit " before it (rows are scaled
-        to unit norm first) and " + constant" after it (a constant coordinate keeps the size of a
-        row). "kernel of " before all of it compares rows, in that view, with up to 600 training
-        rows by a Gaussian kernel. "few atoms of " before all of it starts the chain from one atom
-        per ten rows, whatever ``n_initial_atoms`` is; not in `partial_fit`. Views that have no name
-        are objects of `dbdl.views.View` and `dbdl.views.KernelView`. A transformer of scikit-learn
-        is fitted for each chain.
+        whitened" and "scaled and half-whitened". "unit " before a name scales rows to unit norm
+        first. " + constant" after it appends a constant coordinate, which keeps the size of a row.
+        "kernel of " before all of it compares rows, in that view, with up to 600 training rows by a
+        Gaussian kernel. "few atoms of " before all of it starts the chain from one atom per ten
+        rows, whatever ``n_initial_atoms`` is; not in `partial_fit`.
+
+        Views without a name are objects of `dbdl.views.View` and `dbdl.views.KernelView`. A
+        transformer of scikit-learn is fitted for each chain.
     n_initial_atoms : int, default=None
         Number of initial atoms, drawn without replacement. None draws 1.5 per training row with
         replacement (``initial_ratio`` of the model), at most 5000 in all. "auto" learns
@@ -131,23 +137,26 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         atoms, and the others are drawn from the rows. (Copies by `sklearn.base.clone` forget what
         an estimator has learned: use its ``atoms_`` in a grid search.)
     coder : str, Coder or list of these, default="auto"
-        How a new row is coded. "forward" and "orthogonal" are matching pursuit, where the next atom
-        is the one that lowers the residual most, or the one of the textbook rule. For both, the
-        mean of the codes along the greedy path, which shrinks the coefficients of the atoms chosen
-        last, is tried too. "lasso" follows the lasso's path until more than ``n_nonzero`` atoms
-        would join, which shrinks all coefficients. "posterior mean" averages Gibbs draws of the
-        code. "auto" chooses between "forward" and "lasso" on the rows that chains left out (see
-        ``held_out_``). With up to 600 rows it means "lasso": few rows cannot tell many coders
-        apart. On a GPU it means "forward", since the lasso runs on the CPU. A coder of
-        `dbdl.coding`, such as ``Forward(20)``, is used as it is; in a list, the rows left out
-        choose.
+        How a new row is coded.
+
+        - "forward" is matching pursuit by the atom that lowers the residual most, "orthogonal" by
+          the textbook rule. Both also try the mean of the codes along the greedy path. It shrinks
+          the coefficients of the atoms chosen last.
+        - "lasso" follows the lasso's path until more than ``n_nonzero`` atoms would join. It
+          shrinks all coefficients.
+        - "posterior mean" averages Gibbs draws of the code.
+        - "auto" chooses between "forward" and "lasso" on the rows that chains left out (see
+          ``held_out_``). With up to 600 rows it means "lasso": few rows cannot tell many coders
+          apart. On a GPU it means "forward", since the lasso runs on the CPU.
+        - A coder of `dbdl.coding`, such as ``Forward(20)``, is used as it is. Of a list, the rows
+          left out choose one.
     n_nonzero : int or "auto", default="auto"
         Number of non-zeros in the code of a new row. "auto" chooses it on the same rows.
     classifier : {"ridge", "recoded", "gibbs", "joint"}, default="ridge"
-        How the label atoms are found: by ridge regression of the labels on the training codes of
-        the chain ("ridge"); on training rows recoded like new rows ("recoded"); by the same
-        Bayesian model with fixed selection probabilities, as in the paper ("gibbs"); or together
-        with the atoms, with the labels appended to the rows while sampling ("joint").
+        How the label atoms are found. "ridge" is a ridge regression of the labels on the training
+        codes of the chain, and "recoded" on the codes that these rows would have as new rows.
+        "gibbs" is the Bayesian model with fixed selection probabilities, as in the paper. "joint"
+        appends the labels to the rows while sampling, and learns the label atoms with the atoms.
     penalty : float, default=0.1
         Penalty of the ridge regression.
     label_weight : float or "auto", default="auto"
@@ -161,9 +170,10 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         Fit the temperature of `predict_proba` on the rows that chains left out. Otherwise the
         temperature is 1, and chains leave out no rows if there is nothing else to choose.
     n_draws : int, default=0
-        Most draws of the precisions and selection probabilities to keep from the second half of
-        each chain, evenly thinned (see ``draws`` of ``chains_``); with ``keep_atom_draws`` of the
-        model, of the atoms too. For `selection_interval` and `posterior_proba`. 0 keeps none.
+        The largest number of draws to keep per chain, evenly thinned, from the second half of its
+        sweeps (see ``draws`` of ``chains_``). Draws are of the precisions and selection
+        probabilities, and with ``keep_atom_draws`` of the model of the atoms too.
+        `selection_interval` and `posterior_proba` need them. 0 keeps none.
     model : ModelSettings, default=None
         Priors, scan, start and end of the chains; a grid search can vary
         ``model__noise_precision`` and the like. None means the defaults.
@@ -179,11 +189,11 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
         workers of the current ``dask.distributed`` client, "dask:cuda" on their GPUs.
     checkpoint : str or path-like, default=None
         Folder for the state of every chain, created if necessary. A `fit` with the same data and
-        parameters is resumed from there, even if the process was killed, and gives the same bits;
-        if ``random_state`` is not an integer, it takes the seed of the earlier fit. The folder
+        parameters is resumed from there, even if the process was killed, and gives the same bits.
+        If ``random_state`` is not an integer, it takes the seed of the earlier fit. The folder
         stays after a fit, and the next fit returns its result at once. Other data or parameters,
-        damaged files and foreign folders raise a `CheckpointError`, and so does a full disk, which
-        leaves the last good checkpoint in place.
+        damaged files and foreign folders raise a `CheckpointError`. So does a full disk, and the
+        last good checkpoint stays in place.
     checkpoint_every : int, default=5
         Number of sweeps of a chain between two checkpoints.
     warm_start : bool, default=False
@@ -225,9 +235,9 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     trace_ : Trace
         Records of every sweep; each field has shape (n_chains, n_sweeps).
     chains_ : list of Member
-        Each chain's view, atoms in the space of the view, coder, weight, probabilities, label atoms
-        and trace, and its draws if ``n_draws`` keeps some. Without those of views that were left
-        out, if ``n_chains`` is None.
+        The chains, each with its view, atoms in the space of the view, coder, weight,
+        probabilities, label atoms and trace, and with its draws if ``n_draws`` keeps some. If
+        ``n_chains`` is None, chains of views that were left out are not among them.
     diagnostics_ : Diagnostics
         Split R-hat, effective sample sizes and Monte Carlo errors of every traced scalar, view by
         view, from the second half of the sweeps.
@@ -451,13 +461,14 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     ) -> Self:
         """Learn a batch, with the posterior after earlier batches as the prior.
 
-        The first batch is learned as in `fit`, with these exceptions: no view has further chains
-        after the first round, no automatic view asks for few atoms, and all automatic views are
-        linear for a batch of fewer than 100 rows. For each later one the
-        chains continue for half of ``n_sweeps`` sweeps over the rows of the batch alone. Of
-        earlier rows they remember sums, whose size does not grow with the number of batches. Rows
-        that the dictionary explains badly become new atoms, up to ``n_initial_atoms`` in all (5000
-        if None).
+        The first batch is learned as in `fit`, with three exceptions. No view has further chains
+        after the first round. No automatic view asks for few atoms. All automatic views are linear
+        if the batch has fewer than 100 rows.
+
+        For each later batch the chains continue for half of ``n_sweeps`` sweeps over its rows
+        alone. They remember sums of earlier rows, whose size does not grow with the number of
+        batches. Rows that the dictionary explains badly become new atoms, up to ``n_initial_atoms``
+        in all (5000 if None).
 
         Views are learned from the first batch and stay. Coders, weights and the temperature are
         chosen on the rows of the batch before they are learned. If the batch has new classes,

@@ -132,8 +132,9 @@ class Explanation(Record):
     constant : float
         The difference of the scores for the baseline.
     spread : float
-        The part of the shares that is not from slopes but from jumps of the score where the atoms
-        change on the way from the baseline to the row. It is spread over the features.
+        The part of the shares that comes from jumps of the score, and not from slopes. The score
+        jumps where the atoms change on the way from the baseline to the row. This part is spread
+        over the features.
     values : ndarray of shape (n_features,)
         The row; texts where a column holds a category. Missing values are filled, as the model
         fills them.

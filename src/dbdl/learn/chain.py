@@ -27,7 +27,7 @@ MOST_INITIAL_ATOMS = 5000
 
 
 #: Number of sweeps if there are many atoms per row, and if there are few. A chain with many atoms
-#: starts close to where it stays. One with few atoms has more to learn: docs/design.md.
+#: starts close to where it stays. One with few atoms has more to learn: docs/defaults.md.
 SWEEPS, SWEEPS_OF_FEW_ATOMS = 6, 16
 
 

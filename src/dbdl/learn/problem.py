@@ -27,7 +27,7 @@ LabelKind = Literal["none", "ridge", "recoded", "gibbs", "joint"]
 FIRST_CHAIN = 1000
 #: A member leaves out one of this many folds, or of more if the folds would have more rows than
 #: `MOST_LEFT_OUT`. With five folds the accuracy was 0.6 to 1.0 points lower on faces, spectra
-#: and objects: docs/design.md.
+#: and objects: docs/defaults.md.
 N_FOLDS = 10
 MOST_LEFT_OUT = 2000
 #: Up to this many rows count as few, and as a medium number.

@@ -64,7 +64,7 @@ class ModelSettings(BaseEstimator):
     n_start_nonzero : int, default=10
         Number of non-zeros in the initial codes of a chain. Few make sparser chains.
     scan : {"collapsed", "paper"}, default="collapsed"
-        Draw usage with strengths integrated out, or given strengths (eq. 9).
+        "collapsed" draws usage with strengths integrated out, "paper" given strengths (eq. 9).
     noise_precision : float, mapping or array-like, default=1e6
         Precision of the noise, initially or throughout. A value per class is a mapping from classes
         to values, or an array in the order of the classes; it needs ``noise_per_class=True`` or
@@ -76,7 +76,7 @@ class ModelSettings(BaseEstimator):
     strength_precision : float, default=1.0
         Initial precision of the strengths.
     strengths_counted : {"used", "all"}, default="used"
-        Strengths that inform their precision (eq. 12): those of used atoms, or all.
+        The strengths from which their precision is drawn (eq. 12): those of used atoms, or all.
     atom_precision : float, default=None
         Precision of the atoms' prior; the number of features if None.
     atom_prior : SmoothAtoms, default=None
@@ -84,12 +84,12 @@ class ModelSettings(BaseEstimator):
         signals and images (`dbdl.SmoothAtoms`). ``atom_precision`` is then the mean precision of a
         feature. None takes the features of an atom as independent, as the paper does.
     usage_a, usage_b : float, mapping or array-like, default=None
-        Parameters of the Beta process, of all classes or one per class; half the smallest class if
-        None.
+        Parameters of the Beta process, for all classes or one value per class. None means half the
+        number of rows of the smallest class.
     hyper_prior : float, default=1e-6
         Shape and rate of the Gamma priors of the precisions.
     beta_size : {"start", "current"}, default="start"
-        K in Beta(a_o/K, b_o(K-1)/K): the initial or the current number of atoms.
+        Which number of atoms is K in Beta(a_o/K, b_o(K-1)/K): the initial or the current one.
     least_energy : float, default=0.05
         Atoms that explain less than this fraction of one row's squared norm, over all rows, are
         dropped between sweeps; 0 drops unused atoms only.

@@ -45,11 +45,11 @@ class SmoothAtoms(Record):
     Parameters
     ----------
     length_scale : float or sequence of float
-        Distance over which features resemble each other, in the unit of the coordinates. Of several
-        values, chains take one each in turn, and are weighted on the rows that they left out.
+        Distance over which features resemble each other, in the unit of the coordinates. If there
+        are several, chains take them in turn, and are weighted on the rows that they left out.
     kernel : {"matern 5/2", "matern 3/2", "squared exponential"}, default="matern 5/2"
-        Atoms of the first are twice differentiable, of the second once, of the last infinitely
-        often.
+        How smooth atoms are: differentiable twice with "matern 5/2", once with "matern 3/2", and
+        infinitely often with "squared exponential".
     coordinates : array-like of shape (n_features,) or (n_features, n_dimensions), default=None
         Wavelengths, times, or places of pixels; 0, 1, ... if None.
     nugget : float, default=0.001

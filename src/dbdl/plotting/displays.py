@@ -231,7 +231,7 @@ class SelectionDisplay:
 
 @dataclass
 class TraceDisplay:
-    """Quantities sweep by sweep: the number of atoms (the paper's last figure) and more.
+    """Quantities sweep by sweep: the number of atoms (figure 9 of the paper) and more.
 
     Attributes
     ----------

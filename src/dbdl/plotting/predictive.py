@@ -50,9 +50,9 @@ class PredictiveCheckDisplay:
     Attributes
     ----------
     statistics : list of Statistic
-        The norm of the residual that the chain's number of non-zeros leaves, and the number of
-        atoms until the residual is as small as the noise (at most 50); both by matching pursuit
-        over the drawn atoms.
+        Two statistics of a row, both by matching pursuit over the drawn atoms: the norm of the
+        residual with the chain's number of non-zeros, and the number of atoms (at most 50) that
+        make the residual as small as the noise.
     axes_, ax_, figure_ : ndarray of Axes, Axes, Figure
         All panels, the first of them, and their figure; set by `plot`.
 

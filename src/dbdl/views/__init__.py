@@ -44,7 +44,7 @@ Fitted = FittedView | FittedKernelView | FittedOwnView
 KERNEL = "kernel of "
 
 #: The views of "auto". Fewer chains take the first of them, so the best all-round view comes first,
-#: and neighbours differ. Chosen on other data sets than those of the tables: docs/design.md.
+#: and neighbours differ. Chosen on other data sets than those of the tables: docs/defaults.md.
 AUTOMATIC = (
     "kernel of unit half-whitened + constant",
     "scaled and half-whitened + constant",

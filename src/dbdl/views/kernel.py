@@ -34,7 +34,7 @@ HALF_WHITENED = View(centred=True, power=0.25, constant=True)
 #: Rows per landmark, and the fewest and most landmarks if there are enough rows. There are at least
 #: as many as features, too. The map of a row takes this many inner products, and a sweep takes time
 #: in proportion to the coordinates. On a thousand rows of few features 600 landmarks were no more
-#: accurate than 200, and on more rows they were: docs/design.md.
+#: accurate than 200, and on more rows they were: docs/defaults.md.
 ROWS_PER_LANDMARK, FEWEST_LANDMARKS, MOST_LANDMARKS = 5, 200, 600
 #: Directions with smaller eigenvalues, relative to the largest, are left out.
 LEAST_EIGENVALUE = 1e-8
