@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from dbdl._arrays import unit_rows
+from dbdl._arrays import times_powers, unit_rows
 from dbdl._products import block_product
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.state import Classes, Doubles, Floats
@@ -234,7 +234,7 @@ class Conversion(NamedTuple):
 
     def __call__(self, X: Floats) -> Floats:
         """Return rows with entries of about one."""
-        return unit_rows(X) if self.unit else np.ldexp(X, -self.exponent)
+        return unit_rows(X) if self.unit else times_powers(X, -self.exponent)
 
 
 def _largest(X: Floats, labels: Labels) -> float:
