@@ -35,7 +35,7 @@ from dbdl.model.record import Record
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import Classes, Doubles, Floats, Number, doubles, reals
 from dbdl.views import LabelledRows
-from dbdl.views.sums import Conversion
+from dbdl.views.sums import Conversion, sum_by_class
 from dbdl.views.whitening import spectrum_of_products
 
 Mask = NDArray[np.bool_]
@@ -218,8 +218,7 @@ def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | No
     n_features = z.shape[1]
     precision = None
     # a first fill: the mean of the class, moved towards that of all rows by one row
-    n_values = np.zeros((rows.n_classes, n_features))
-    np.add.at(n_values, classes, labels.times((~missing).astype(np.float64)))
+    n_values = sum_by_class(labels.times((~missing).astype(np.float64)), classes, rows.n_classes)
     n_in_class = np.bincount(classes, rows.sample_weight, rows.n_classes)[:, np.newaxis]
     centres = rows.class_means(AS_THEY_ARE) * n_in_class / (n_values + 1.0)
     z = np.where(missing, centres[classes], z)
