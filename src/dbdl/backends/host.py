@@ -120,7 +120,7 @@ class HostBackend(HostArrays):
         row, the precision is mostly zeros, and these are skipped.
         """
         precision, natural_mean, by_feature = posterior
-        solve, width = _block_solver(posterior)
+        solve, width = _block_solver(posterior, self.n_threads)
         diagonal = precision.diagonal()[:, np.newaxis]
         scale = np.sqrt(diagonal if by_feature is None else diagonal + by_feature)
         drawn = np.empty(atoms.shape, atoms.dtype)
@@ -187,7 +187,7 @@ class HostBackend(HostArrays):
 # ------------------------------------------------------------------------- drawing blocks of atoms
 
 
-def _block_solver(posterior: AtomPosterior) -> tuple[Solve, int]:
+def _block_solver(posterior: AtomPosterior, n_threads: int) -> tuple[Solve, int]:
     """Return the function that draws a block of atoms, and its number of features per task."""
     precision, _, feature_precision = posterior
     if feature_precision is not None:
@@ -196,17 +196,17 @@ def _block_solver(posterior: AtomPosterior) -> tuple[Solve, int]:
     if n_nonzero <= SPARSE_SHARE * precision.size:
         width = max(SPARSE_TILE // len(precision), LEAST_SPARSE_WIDTH)
         return _sparse_solver(precision, n_nonzero), width
-    return _dense_solver(precision), FEATURE_TILE
+    return _dense_solver(precision, n_threads), FEATURE_TILE
 
 
-def _dense_solver(precision: Floats) -> Solve:
+def _dense_solver(precision: Floats, n_threads: int) -> Solve:
     """Draw by matrix products: each block is one step with the inverse of its lower triangle."""
 
     def invert(block: slice) -> Floats:
         own = np.tril(precision[block, block])
         return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
 
-    inverses = run_blocks(invert, block_slices(len(precision), ATOM_BLOCK))
+    inverses = run_blocks(invert, block_slices(len(precision), ATOM_BLOCK), n_threads)
 
     def solve(block: slice, features: slice, target: Floats, tile: Floats) -> None:
         target -= block_product(precision[block], tile)
