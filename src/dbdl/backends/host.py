@@ -174,7 +174,8 @@ class HostBackend(HostArrays):
     # -------------------------------------------------------------------- published atoms and codes
 
     def pursue(self, X: Floats, atoms: PreparedAtoms, lengths: Sequence[int], rule: Rule) -> Paths:
-        return encode(X, atoms.atoms, atoms.gram, lengths, rule, None, self.n_threads)
+        gram = atoms.gram(self.n_threads)
+        return encode(X, atoms.atoms, gram, lengths, rule, None, self.n_threads)
 
     def ridge(self, codes: csr_matrix, target: Doubles, penalty: float) -> Doubles:
         return ridge(codes, target, penalty)
