@@ -144,28 +144,31 @@ def run_blocks(
     blocks = list(blocks)
     if _is_stopped():
         raise Stopped
-    stop = threading.Event()
+    with single_threaded_blas():
+        if min(n_threads, len(blocks)) <= 1:
+            return [work(block) for block in blocks]
+        return _run_on_pool(work, blocks, n_threads)
 
-    def held(block: Item) -> Result:
-        with held_blas():
-            return work(block)
+
+def _run_on_pool(
+    work: Callable[[Item], Result], blocks: list[Item], n_threads: int
+) -> list[Result]:
+    stop = threading.Event()
 
     def stoppable(block: Item) -> Result:
         _own.stop = stop
-        return held(block)
+        with held_blas():
+            return work(block)
 
-    with single_threaded_blas():
-        if min(n_threads, len(blocks)) <= 1:
-            return [held(block) for block in blocks]
-        with _pool(n_threads) as pool:
-            tasks = [pool.submit(stoppable, block) for block in blocks]
-            try:
-                return [task.result() for task in tasks]
-            finally:  # after an error no block may go on unnoticed
-                stop.set()
-                for task in tasks:
-                    task.cancel()
-                wait(tasks)
+    with _pool(n_threads) as pool:
+        tasks = [pool.submit(stoppable, block) for block in blocks]
+        try:
+            return [task.result() for task in tasks]
+        finally:  # after an error no block may go on unnoticed
+            stop.set()
+            for task in tasks:
+                task.cancel()
+            wait(tasks)
 
 
 def _is_stopped() -> bool:
