@@ -204,8 +204,8 @@ def _dense_solver(precision: Floats, n_threads: int) -> Solve:
     """Draw by matrix products: each block is one step with the inverse of its lower triangle."""
 
     def invert(block: slice) -> Floats:
-        own = np.tril(precision[block, block])
-        return np.ascontiguousarray(solve_triangular(own, np.eye(len(own)), lower=True))
+        own, identity = precision[block, block], np.eye(block.stop - block.start, order="F")
+        return np.ascontiguousarray(solve_triangular(own, identity, lower=True, overwrite_b=True))
 
     inverses = run_blocks(invert, block_slices(len(precision), ATOM_BLOCK), n_threads)
 
