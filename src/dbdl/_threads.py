@@ -59,9 +59,13 @@ def blas_libraries() -> list[Any]:
     return [library for library in libraries if library.user_api == "blas"]
 
 
-def _is_per_thread(library: Any) -> bool:
-    """Whether each thread has a number of threads of its own, as with OpenMP."""
-    return getattr(library, "threading_layer", None) == "openmp"
+@lru_cache(maxsize=1)
+def _by_kind() -> tuple[list[Any], list[Any]]:
+    """BLAS libraries with one number of threads, and those, as with OpenMP, with one per thread."""
+    kinds: tuple[list[Any], list[Any]] = ([], [])
+    for library in blas_libraries():
+        kinds[getattr(library, "threading_layer", None) == "openmp"].append(library)
+    return kinds
 
 
 def _set_threads(library: Any, n_threads: int) -> None:
@@ -84,8 +88,8 @@ def single_threaded_blas() -> Iterator[None]:
     has raised the number meanwhile, the next holder lowers it again.
     """
     global _holders, _threads_found
-    shared = [library for library in blas_libraries() if not _is_per_thread(library)]
-    own = {lib: lib.num_threads for lib in blas_libraries() if _is_per_thread(lib)}
+    shared, per_thread = _by_kind()
+    own = {library: library.num_threads for library in per_thread}
     with _lock:
         if _threads_found is None:
             _threads_found = [library.num_threads for library in shared]
@@ -111,7 +115,7 @@ def held_blas() -> AbstractContextManager[None]:
 
     For blocks of work: reading the number of threads each time would let other threads go first.
     """
-    if _holders > 0 and not any(map(_is_per_thread, blas_libraries())):
+    if _holders > 0 and not _by_kind()[1]:
         return nullcontext()
     return single_threaded_blas()
 
