@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 
 import dbdl
 from dbdl import BetaProcessDictionary, DBDLClassifier
+from dbdl._arrays import LARGEST_EXPONENT, times_powers
 from dbdl.coding import lasso, llc, omp, omp_path
 from dbdl.features import RandomFaces
 
@@ -168,3 +169,23 @@ def test_the_advice_for_missing_objects_can_be_followed(gap):
     advice = str(error.value).partition("as NaN: ")[2].removesuffix(".")
     rows = eval(advice, {"numpy": np, "pandas": pd, "X": X})
     assert rows.dtype == float and np.isnan(rows[2, 1]) and np.isnan(rows).sum() == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_times_powers_of_two_have_the_bits_of_ldexp(dtype):
+    # numbers of every size, subnormal ones too, by powers that are numbers and by others
+    kind = np.finfo(dtype)
+    values = np.random.default_rng(0).standard_normal(50).astype(dtype)
+    scales = np.ldexp(dtype(1), np.arange(kind.minexp - 25, kind.maxexp, 31))
+    odd = [0.0, -0.0, np.inf, -np.inf, np.nan, kind.tiny, kind.smallest_subnormal, kind.max]
+    row = np.concatenate([(values * scales[:, np.newaxis]).ravel(), np.array(odd, dtype)])
+    exponents = np.arange(-1200, 1201, 30)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.ldexp(row, exponents[:, np.newaxis])
+    some = np.abs(exponents) <= LARGEST_EXPONENT[row.dtype.name]
+    assert 0 < some.sum() < len(some)
+    for exponent, same in zip(exponents.tolist(), expected, strict=True):
+        assert times_powers(row[np.newaxis], exponent).tobytes() == same.tobytes()
+    rows = np.tile(row, (len(exponents), 1))
+    assert times_powers(rows, exponents).tobytes() == expected.tobytes()
+    assert times_powers(rows[some], exponents[some]).tobytes() == expected[some].tobytes()

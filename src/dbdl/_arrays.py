@@ -260,10 +260,17 @@ def unsafe(exponent: NDArray[np.int64], dtype: np.dtype[Any]) -> NDArray[np.bool
     return np.abs(exponent) > SAFE_EXPONENT[dtype.name]
 
 
-def times_powers(X: Array, exponent: NDArray[np.int64]) -> Array:
-    """Rows times powers of two (n_rows,): exact unless the result overflows or vanishes."""
+def times_powers(X: Array, exponent: NDArray[np.int64] | int) -> Array:
+    """Rows times powers of two (n_rows,), or all times one: exact unless they overflow or vanish.
+
+    Powers that are numbers of their kind are multiplied by, which has the same bits: both round the
+    exact product once.
+    """
+    exponent = np.asarray(exponent)[..., np.newaxis]
     with np.errstate(over="ignore", under="ignore"):
-        scaled: Array = np.ldexp(X, exponent[:, np.newaxis])
+        if np.abs(exponent).max(initial=0) <= LARGEST_EXPONENT[X.dtype.name]:
+            return X * np.ldexp(X.dtype.type(1), exponent)
+        scaled: Array = np.ldexp(X, exponent)
     return scaled
 
 

@@ -59,9 +59,13 @@ def blas_libraries() -> list[Any]:
     return [library for library in libraries if library.user_api == "blas"]
 
 
-def _is_per_thread(library: Any) -> bool:
-    """Whether each thread has a number of threads of its own, as with OpenMP."""
-    return getattr(library, "threading_layer", None) == "openmp"
+@lru_cache(maxsize=1)
+def _by_kind() -> tuple[list[Any], list[Any]]:
+    """BLAS libraries with one number of threads, and those, as with OpenMP, with one per thread."""
+    kinds: tuple[list[Any], list[Any]] = ([], [])
+    for library in blas_libraries():
+        kinds[getattr(library, "threading_layer", None) == "openmp"].append(library)
+    return kinds
 
 
 def _set_threads(library: Any, n_threads: int) -> None:
@@ -84,8 +88,8 @@ def single_threaded_blas() -> Iterator[None]:
     has raised the number meanwhile, the next holder lowers it again.
     """
     global _holders, _threads_found
-    shared = [library for library in blas_libraries() if not _is_per_thread(library)]
-    own = {lib: lib.num_threads for lib in blas_libraries() if _is_per_thread(lib)}
+    shared, per_thread = _by_kind()
+    own = {library: library.num_threads for library in per_thread}
     with _lock:
         if _threads_found is None:
             _threads_found = [library.num_threads for library in shared]
@@ -111,7 +115,7 @@ def held_blas() -> AbstractContextManager[None]:
 
     For blocks of work: reading the number of threads each time would let other threads go first.
     """
-    if _holders > 0 and not any(map(_is_per_thread, blas_libraries())):
+    if _holders > 0 and not _by_kind()[1]:
         return nullcontext()
     return single_threaded_blas()
 
@@ -144,28 +148,31 @@ def run_blocks(
     blocks = list(blocks)
     if _is_stopped():
         raise Stopped
-    stop = threading.Event()
+    with single_threaded_blas():
+        if min(n_threads, len(blocks)) <= 1:
+            return [work(block) for block in blocks]
+        return _run_on_pool(work, blocks, n_threads)
 
-    def held(block: Item) -> Result:
-        with held_blas():
-            return work(block)
+
+def _run_on_pool(
+    work: Callable[[Item], Result], blocks: list[Item], n_threads: int
+) -> list[Result]:
+    stop = threading.Event()
 
     def stoppable(block: Item) -> Result:
         _own.stop = stop
-        return held(block)
+        with held_blas():
+            return work(block)
 
-    with single_threaded_blas():
-        if min(n_threads, len(blocks)) <= 1:
-            return [held(block) for block in blocks]
-        with _pool(n_threads) as pool:
-            tasks = [pool.submit(stoppable, block) for block in blocks]
-            try:
-                return [task.result() for task in tasks]
-            finally:  # after an error no block may go on unnoticed
-                stop.set()
-                for task in tasks:
-                    task.cancel()
-                wait(tasks)
+    with _pool(n_threads) as pool:
+        tasks = [pool.submit(stoppable, block) for block in blocks]
+        try:
+            return [task.result() for task in tasks]
+        finally:  # after an error no block may go on unnoticed
+            stop.set()
+            for task in tasks:
+                task.cancel()
+            wait(tasks)
 
 
 def _is_stopped() -> bool:

@@ -30,7 +30,7 @@ from dbdl.views import (
     view_named,
 )
 from dbdl.views import view as view_module
-from dbdl.views.sums import Conversion
+from dbdl.views.sums import Conversion, sum_by_class
 from dbdl.views.whitening import spectrum_of_products, spectrum_of_rows
 
 LINEAR = [
@@ -133,6 +133,15 @@ def test_half_whitening_twice_is_whitening():
     rows = make_rows(6000, 5)
     once, half = (fit(f"{name} + constant", rows) for name in ("whitened", "half-whitened"))
     np.testing.assert_allclose(half.matrix @ half.matrix, once.matrix, rtol=1e-9)
+
+
+def test_rows_of_a_class_are_added_up_in_their_order():
+    rng = np.random.default_rng(0)
+    rows, classes = rng.standard_normal((300, 7)), rng.integers(0, 4, 300)
+    expected = np.zeros((5, 7))  # no row has the last class
+    np.add.at(expected, classes, rows)
+    np.testing.assert_array_equal(sum_by_class(rows, classes, 5), expected)
+    np.testing.assert_array_equal(sum_by_class(np.asfortranarray(rows), classes, 5), expected)
 
 
 def test_standardised_features_have_mean_0_and_variance_1():

@@ -228,9 +228,10 @@ def _by_atom(
     codes: Codes, weight: Floats, n_atoms: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], Doubles]:
     """List entries by atom: (start of each atom, rows in order, weight * strength)."""
-    by_atom = codes.to_sparse(n_atoms).tocsc()
-    row = by_atom.indices.astype(np.int32, copy=False)
-    return by_atom.indptr.astype(np.int64), row, weight[row] * by_atom.data
+    start, place = np.zeros(n_atoms + 1, np.int64), np.empty(n_atoms, np.int64)
+    row, value = np.empty(len(codes.atom), np.int32), np.empty(len(codes.atom))
+    _list_by_atom(codes.row_start, codes.atom, codes.strength, weight, start, place, row, value)
+    return start, row, value
 
 
 # -------------------------------------------------------------------------------------- kernels
@@ -342,6 +343,24 @@ def _add_usage(
             count[c, atom[entry]] += 1
             energy[atom[entry]] += square
             own_square[c] += square
+
+
+@kernel()
+def _list_by_atom(row_start, atom, strength, weight, start, place, row, value):
+    """Sort entries by atom: count them, then put each at the next place of its atom.
+
+    ``start`` comes as zeros, and ``place`` is work space.
+    """
+    for entry in range(len(atom)):
+        start[atom[entry] + 1] += 1
+    for k in range(len(place)):
+        place[k] = start[k]
+        start[k + 1] += start[k]
+    for i in range(len(row_start) - 1):
+        for entry in range(row_start[i], row_start[i + 1]):
+            k = atom[entry]
+            row[place[k]], value[place[k]] = i, weight[i] * strength[entry]
+            place[k] += 1
 
 
 @kernel(CONTRACTED)

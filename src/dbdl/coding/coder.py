@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -62,7 +61,7 @@ class PreparedAtoms:
     >>> import numpy as np
     >>> from dbdl.coding import PreparedAtoms
     >>> atoms = PreparedAtoms(np.array([[1.0, 0.0], [0.6, 0.8]]))
-    >>> atoms.gram
+    >>> atoms.gram()
     array([[1. , 0.6],
            [0.6, 1. ]])
     >>> atoms.longest(10)
@@ -71,20 +70,23 @@ class PreparedAtoms:
 
     def __init__(self, atoms: Floats, prior: CodePrior | None = None) -> None:
         self.atoms, self.prior = atoms, prior
+        self._grams: dict[np.dtype[Any], Floats] = {}
 
     def __len__(self) -> int:
         return len(self.atoms)
 
-    @cached_property
-    def gram(self) -> Floats:
-        """Inner products of the atoms."""
-        return gram_matrix(self.atoms)
+    def gram(self, n_threads: int = 1) -> Floats:
+        """Inner products of the atoms. The first call computes them, on this many threads."""
+        return self._gram_in(self.atoms.dtype, n_threads)
 
-    @cached_property
-    def wide_gram(self) -> Floats:
-        """The same in float64, which the lasso needs for similar atoms."""
-        wide = self.atoms.dtype == np.float64
-        return self.gram if wide else gram_matrix(self.atoms.astype(np.float64))
+    def wide_gram(self, n_threads: int = 1) -> Floats:
+        """Inner products in float64, which the lasso needs for similar atoms."""
+        return self._gram_in(np.dtype(np.float64), n_threads)
+
+    def _gram_in(self, dtype: np.dtype[Any], n_threads: int) -> Floats:
+        if dtype not in self._grams:
+            self._grams[dtype] = gram_matrix(self.atoms.astype(dtype, copy=False), n_threads)
+        return self._grams[dtype]
 
     def longest(self, n_nonzero: int) -> int:
         """Return ``n_nonzero``, or the largest number of non-zeros that these atoms allow."""

@@ -62,6 +62,7 @@ def log_evidence(
     probability = selection_probability.clip(SURE, 1 - SURE)
     logit = np.log(probability / (1 - probability)).T.copy()  # (n_atoms, n_classes)
     none_used = np.log1p(-probability).sum(axis=1)
+    gram = atoms.wide_gram(n_threads)
 
     def evaluate(rows: slice) -> Doubles:
         square, match = row_squares(wide[rows]), row_products(wide[rows], dictionary)
@@ -73,7 +74,7 @@ def log_evidence(
             own = np.flatnonzero(n_used == n)
             used = part.indices[part.indptr[own][:, np.newaxis] + np.arange(n)]
             of_usage = (none_used + logit[used].sum(axis=1)).max(axis=1)
-            explained, log_volume = _strengths(match[own[:, np.newaxis], used], used, atoms, prior)
+            explained, log_volume = _strengths(match[own[:, np.newaxis], used], used, gram, prior)
             left = prior.noise_precision * (square[own] - explained)
             result[own] = of_usage - 0.5 * (left + log_volume)
         constant = X.shape[1] * np.log(prior.noise_precision / (2 * np.pi))
@@ -84,7 +85,7 @@ def log_evidence(
 
 
 def _strengths(
-    match: Doubles, used: NDArray[np.int32], atoms: PreparedAtoms, prior: CodePrior
+    match: Doubles, used: NDArray[np.int32], gram: Floats, prior: CodePrior
 ) -> tuple[Doubles, Doubles]:
     """Integrate out the strengths of the used atoms (n_samples, n_used).
 
@@ -92,8 +93,7 @@ def _strengths(
     posterior precision over their prior precision.
     """
     precision = prior.precision[used]
-    gram = atoms.wide_gram[used[:, :, np.newaxis], used[:, np.newaxis]]
-    posterior = prior.noise_precision * gram
+    posterior = prior.noise_precision * gram[used[:, :, np.newaxis], used[:, np.newaxis]]
     diagonal = np.arange(used.shape[1])
     posterior[:, diagonal, diagonal] += precision
     mean = np.linalg.solve(posterior, prior.noise_precision * match[:, :, np.newaxis])[:, :, 0]

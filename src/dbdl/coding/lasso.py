@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from dbdl._arrays import Array
@@ -50,7 +50,7 @@ from dbdl.coding._checks import (
     check_rule,
 )
 from dbdl.coding._scales import by_scale, in_dtype, scaled_number, unsafe_exponents, with_safe_atoms
-from dbdl.coding.omp import OVERFLOW, ROWS, gram_matrix
+from dbdl.coding.omp import OVERFLOW, ROWS, codes_of_entries, gram_matrix
 
 # An atom whose squared norm, projected off the members, is below this fraction of its squared norm
 # is treated as dependent on them: it stays out until a member leaves. Two copies of a picture in a
@@ -229,13 +229,13 @@ def _code(
             sizes,
         )
 
-        def code(block: slice) -> list[csr_matrix]:
+        def code(block: slice) -> list[_Entries]:
             return _code_block(rows[block], dictionary, problem, factor)
 
         blocks = run_blocks(code, block_slices(len(rows), ROWS), n_threads)
         if not blocks:
             return [csr_matrix((0, len(dictionary))) for _ in sizes]
-        return [vstack(parts, format="csr") for parts in zip(*blocks, strict=True)]
+        return [_join(parts, len(dictionary)) for parts in zip(*blocks, strict=True)]
 
     atom_exponents = np.full(len(dictionary), atom_exponent) if atom_exponent else None
     codes = by_scale(code_rows, rows, unsafe_exponents(rows), atom_exponents)
@@ -288,33 +288,44 @@ class SharedFactor(NamedTuple):
         return codes, row_squares(part)
 
 
+class _Entries(NamedTuple):
+    """Non-zeros of the codes of some rows, row by row."""
+
+    n_used: Array  # (n_rows,), number of non-zeros of each row
+    atom: Array  # (n_entries,)
+    coefficient: Array  # (n_entries,)
+
+
+def _join(blocks: Sequence[_Entries], n_atoms: int) -> csr_matrix:
+    """Codes (n_samples, n_atoms) of all rows, from the entries of their blocks."""
+    n_used, atom, coefficient = map(np.concatenate, zip(*blocks, strict=True))
+    return codes_of_entries(n_used, atom, coefficient, n_atoms)
+
+
 def _code_block(
     rows: Array, atoms: Array, problem: _Problem, factor: SharedFactor | None
-) -> list[csr_matrix]:
-    """Codes (n_rows, n_atoms) of some rows, for each length of the problem."""
+) -> list[_Entries]:
+    """Codes of some rows, for each length of the problem."""
     correlations = row_products(rows, atoms)
     if not np.isfinite(correlations).all():
         raise ValueError(OVERFLOW)
     squares = row_squares(rows)
-    lengths = problem.lengths
-    codes = np.zeros((len(lengths), len(rows), len(atoms)))
-    found = np.zeros((len(lengths), len(rows)), np.bool_)
+    lengths, n_atoms, most = problem.lengths, len(atoms), problem.most_members
+    codes = _new_codes(len(lengths), len(rows), most)
     if factor is not None and problem.tol >= 0:
         least, explained = factor.least_squares(correlations)
         unmet = squares - explained > problem.tol**2 + ROUNDING * squares
-        codes[:, unmet] = least[unmet]
-        found[:, unmet] = True
-    n_atoms, most = len(atoms), problem.most_members
+        for i in np.flatnonzero(unmet).tolist():
+            codes.write(i, least[i])
     paths, watch = (_new_path(most), _new_path(most)), _new_watch(n_atoms, most)
     scratch = np.zeros((3, n_atoms))
     complete = True
     for some in [slice(len(lengths)), *(slice(m, m + 1) for m in range(len(lengths)))]:
-        todo = np.flatnonzero(~found[some].all(axis=0))
+        todo = np.flatnonzero((codes.n_used[some] < 0).any(axis=0))
         if not len(todo):
             continue
-        own = problem._replace(lengths=lengths[some])
-        out = codes[some], found[some]
-        complete &= _follow(todo, correlations, squares, own, *paths, watch, *scratch, *out)
+        own, out = problem._replace(lengths=lengths[some]), codes.of_lengths(some)
+        complete &= _follow(todo, correlations, squares, own, *paths, watch, *scratch, out)
     if not complete:
         warnings.warn(
             "The path of a row took too many steps and was cut short: its code has a larger "
@@ -322,7 +333,7 @@ def _code_block(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return [csr_matrix(part) for part in codes]
+    return codes.entries()
 
 
 # -------------------------------------------------------------------------------------- kernels
@@ -366,6 +377,38 @@ class _Watch(NamedTuple):
     trial: Array  # (most_members,), the row of L being computed
 
 
+class _Codes(NamedTuple):
+    """Codes of some rows for each length, of which the first ``n_used`` members count."""
+
+    member: Array  # (n_lengths, n_rows, most_members), atom indices
+    coefficient: Array  # (n_lengths, n_rows, most_members)
+    n_used: Array  # (n_lengths, n_rows); -1 for a code that is not known yet
+
+    def of_lengths(self, some: slice) -> _Codes:
+        """Return the codes of some of the lengths, in the same memory."""
+        return _Codes(*(part[some] for part in self))
+
+    def write(self, i: int, code: Array) -> None:
+        """Set the code (n_atoms,) of a row for all lengths."""
+        used = np.flatnonzero(code)
+        self.n_used[:, i] = len(used)
+        self.member[:, i, : len(used)] = used
+        self.coefficient[:, i, : len(used)] = code[used]
+
+    def entries(self) -> list[_Entries]:
+        """List the entries of the codes, for each length."""
+        chosen = np.arange(self.member.shape[2]) < self.n_used[:, :, np.newaxis]
+        return [
+            _Entries(n_used, member[some], coefficient[some])
+            for member, coefficient, n_used, some in zip(*self, chosen, strict=True)
+        ]
+
+
+def _new_codes(n_lengths: int, n_rows: int, most: int) -> _Codes:
+    shape = (n_lengths, n_rows, most)
+    return _Codes(np.empty(shape, np.int32), np.empty(shape), np.full(shape[:2], -1))
+
+
 def _new_path(most: int) -> _Path:
     sign, code, solved, row_part, sign_part = np.zeros((5, most))
     member, factor = np.zeros(most, np.int64), np.zeros((most, most))
@@ -383,16 +426,15 @@ def _new_watch(n_atoms: int, most: int) -> _Watch:
 @kernel(REORDERED)
 def _follow(
     rows: Array, correlations: Array, squares: Array, problem: Any, kept: Any, tried: Any,
-    watch: Any, start: Array, before: Array, after: Array, codes: Array, found: Array,
+    watch: Any, start: Array, before: Array, after: Array, codes: Any,
 ) -> bool:  # fmt: skip
     """Follow the paths of the rows with these indices; False if one was cut short.
 
     ``kept`` is the path as far as it is known to be right. From there a stretch of steps is tried
     as if only the watched atoms existed, and repeated with those that should have joined.
 
-    ``codes`` (n_lengths, n_rows, n_atoms) gets the codes of the last length, and of each shorter
-    one whose own path would have ended where this path passes it, after the same steps. ``found``
-    (n_lengths, n_rows) says which these are.
+    ``codes`` gets the codes of the last length, and of each shorter one whose own path would have
+    ended where this path passes it, after the same steps.
     """
     gram, tol, n_atoms = problem.gram, problem.tol, problem.gram.shape[0]
     lengths, last = problem.lengths, problem.lengths.shape[0] - 1
@@ -447,8 +489,7 @@ def _follow(
                         m, is_right = goal - 1, n_watched == n_before and not repeated
                         # its own path may have been cut short before
                         if is_right and n_stretches <= _most_stretches(lengths[m]):
-                            _write(tried, n_coded, codes[m, i])
-                            found[m, i] = True
+                            _write(tried, n_coded, codes, m, i)
                         for w in range(n_before, n_watched):
                             place[watch.atom[w]] = -1
                         n_watched = n_before
@@ -465,8 +506,7 @@ def _follow(
         # lengths that the path never passed share the code at its end
         for m in range(min(goal, last), last + 1):
             if m == last or n_stretches <= _most_stretches(lengths[m]):
-                _write(kept, n, codes[m, i])
-                found[m, i] = True
+                _write(kept, n, codes, m, i)
         complete = complete and arrived
     return complete
 
@@ -478,11 +518,15 @@ def _most_stretches(length: int) -> int:
 
 
 @pasted(REORDERED)
-def _write(path: Any, n: int, out: Array) -> None:
-    """Write the code of the first ``n`` members to ``out`` (n_atoms,)."""
+def _write(path: Any, n: int, codes: Any, m: int, i: int) -> None:
+    """Write the code of the first ``n`` members to that of row i for length m."""
+    n_written = 0
     for j in range(n):
         if path.solved[j] * path.sign[j] > 0:  # otherwise zero up to rounding
-            out[path.member[j]] = path.solved[j]
+            codes.member[m, i, n_written] = path.member[j]
+            codes.coefficient[m, i, n_written] = path.solved[j]
+            n_written += 1
+    codes.n_used[m, i] = n_written
 
 
 @pasted(REORDERED)

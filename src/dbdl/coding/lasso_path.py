@@ -43,7 +43,8 @@ class LassoPath(Coder):
     ) -> list[csr_matrix]:
         """Codes by each coder from one pass: a path contains the codes of all shorter ones."""
         lengths = [coder.n_nonzero for coder in coders]
-        return lasso_each(X, atoms.atoms, lengths, atoms.wide_gram, backend.n_threads)
+        gram = atoms.wide_gram(backend.n_threads)
+        return lasso_each(X, atoms.atoms, lengths, gram, backend.n_threads)
 
     def slopes(self, coded: CodedRow, weights: Doubles) -> Doubles:
         """Slopes given the atoms of the code, their signs, and the atom that would join next.

@@ -141,10 +141,18 @@ def codes_of_paths(order: Array, count: Array, coefficients: Array, n_atoms: int
     A path may have fewer atoms than ``length``, and ``order`` may go on behind it.
     """
     length = coefficients.shape[1]
-    chosen = np.arange(length) < count[:, np.newaxis]
-    ends = np.concatenate([[0], np.cumsum(np.minimum(count, length))]).astype(np.int32)
-    parts = (coefficients[chosen], order[:, :length][chosen], ends)
-    codes = csr_matrix(parts, shape=(len(coefficients), n_atoms))
+    kept = np.minimum(count, length)
+    chosen = np.arange(length) < kept[:, np.newaxis]
+    return codes_of_entries(kept, order[:, :length][chosen], coefficients[chosen], n_atoms)
+
+
+def codes_of_entries(n_used: Array, atom: Array, coefficient: Array, n_atoms: int) -> csr_matrix:
+    """Codes (n_samples, n_atoms), columns sorted, from the entries of all rows, row by row.
+
+    ``n_used`` (n_samples,) is their number in each row. Within a row they may have any order.
+    """
+    ends = np.concatenate([[0], np.cumsum(n_used)])
+    codes = csr_matrix((coefficient, atom, ends), shape=(len(n_used), n_atoms))
     codes.sort_indices()
     return codes
 

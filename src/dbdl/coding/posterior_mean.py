@@ -122,14 +122,14 @@ def sample_codes(
     probability = prior.probability.clip(SURE, 1 - SURE)
     logit = np.log(probability / (1 - probability))
     n_skipped = int(BURN_IN * n_sweeps)
-    means = np.zeros((len(X), len(atoms)))
+    gram, means = atoms.wide_gram(n_threads), np.zeros((len(X), len(atoms)))
 
     def sample(rows: slice) -> None:
         match = row_products(wide[rows], dictionary)
         code = start[rows].toarray().astype(np.float64)
         for i in np.flatnonzero(X[rows].any(axis=1)):  # the mean of a zero row's code is zero
             _sample_row(
-                _key_of(X[rows][i]), match[i], code[i], atoms.wide_gram, logit, prior.precision,
+                _key_of(X[rows][i]), match[i], code[i], gram, logit, prior.precision,
                 prior.noise_precision, n_sweeps, n_skipped, means[rows][i],
             )  # fmt: skip
 

@@ -137,7 +137,7 @@ def simultaneous_omp(
         )
     n_threads = resolve_n_jobs(check_n_jobs(n_jobs))
     if gram is None:
-        inner = gram_matrix(dictionary)
+        inner = gram_matrix(dictionary, n_threads)
     else:
         inner = check_gram(as_matrix(gram, "gram"), len(dictionary))
     inner = np.ascontiguousarray(inner, dtype=dtype)

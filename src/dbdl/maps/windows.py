@@ -93,7 +93,7 @@ def coded_together(
         seen = np.ascontiguousarray(chain.view.apply(rows, n_threads), dtype=chain.atoms.dtype)
         atoms = chain.prepared
         longest = atoms.longest(chain.coder.n_nonzero)
-        codes = encode_groups(seen, atoms.atoms, atoms.gram, groups, longest, n_threads)
+        codes = encode_groups(seen, atoms.atoms, atoms.gram(n_threads), groups, longest, n_threads)
         scores += chain.weight * (codes.mean(len(atoms)) @ chain.label_atoms)
     found = to_probabilities(bent(scores, model.bend_), 1.0 / model.temperature_)
     return found.reshape(*places.shape[:2], -1)

@@ -35,7 +35,7 @@ from dbdl.model.record import Record
 from dbdl.model.statistics import Weights
 from dbdl.model.trust import Classes, Doubles, Floats, Number, doubles, reals
 from dbdl.views import LabelledRows
-from dbdl.views.sums import Conversion
+from dbdl.views.sums import Conversion, sum_by_class
 from dbdl.views.whitening import spectrum_of_products
 
 Mask = NDArray[np.bool_]
@@ -141,9 +141,9 @@ class Filler(Record):
         return filled
 
     def _fill(self, X: Floats, class_of_row: Classes | None) -> Floats:
-        missing, powers = np.isnan(X), np.full(len(X), self.exponent)
+        missing = np.isnan(X)
         with np.errstate(over="ignore"):
-            z = (times_powers(X.astype(np.float64), -powers) - self.mean) / self.scale
+            z = (times_powers(X.astype(np.float64), -self.exponent) - self.mean) / self.scale
         z = np.clip(np.where(missing, 0.0, z), -FARTHEST, FARTHEST)
         # for each row one class, or all: (n_rows, n_classes or 1, n_features)
         chosen = slice(None) if class_of_row is None else class_of_row[:, np.newaxis]
@@ -155,7 +155,7 @@ class Filler(Record):
             change = np.array([own @ part for own, part in zip(weights, change, strict=True)])
         z -= change.reshape(z.shape)
         values = np.clip(z * self.scale + self.mean, self.least, self.largest)
-        values = clipped_to(times_powers(values, powers), X.dtype)
+        values = clipped_to(times_powers(values, self.exponent), X.dtype)
         return np.where(missing, values, X)
 
     @cached_property
@@ -186,7 +186,7 @@ class Filler(Record):
         rows = times_powers(X.astype(np.float64), -largest)
         size = np.sqrt(np.nansum(rows**2, axis=1) / np.where(seen > 0, seen, 1.0))
         size = np.where(size > 0, size, 1.0)[:, np.newaxis]
-        same = times_powers(rows / size, np.full(len(X), self.exponent))
+        same = times_powers(rows / size, self.exponent)
         back = times_powers(self.fill(same) * size, largest - self.exponent)
         return np.where(np.isnan(X), back.astype(X.dtype), X)
 
@@ -196,7 +196,7 @@ def fit_filler(rows: LabelledRows) -> Filler:
     missing = np.isnan(rows.X)
     exponent = int(np.frexp(np.nanmax(np.abs(rows.X), initial=0))[1])
     X = np.where(missing, 0.0, rows.X).astype(np.float64)
-    X = times_powers(X, np.full(len(X), -exponent))
+    X = times_powers(X, -exponent)
     weigh = rows.labels(slice(None)).times
     n_values = weigh((~missing).astype(np.float64)).sum(axis=0)
     n_values[n_values == 0] = 1.0
@@ -218,8 +218,7 @@ def _by_rounds(rows: LabelledRows, missing: Mask) -> tuple[Doubles, Doubles | No
     n_features = z.shape[1]
     precision = None
     # a first fill: the mean of the class, moved towards that of all rows by one row
-    n_values = np.zeros((rows.n_classes, n_features))
-    np.add.at(n_values, classes, labels.times((~missing).astype(np.float64)))
+    n_values = sum_by_class(labels.times((~missing).astype(np.float64)), classes, rows.n_classes)
     n_in_class = np.bincount(classes, rows.sample_weight, rows.n_classes)[:, np.newaxis]
     centres = rows.class_means(AS_THEY_ARE) * n_in_class / (n_values + 1.0)
     z = np.where(missing, centres[classes], z)

@@ -27,6 +27,8 @@ def solve_definite(matrix: Floats, right: Floats, *, overwrite: bool = False) ->
     -------
     solution : ndarray of shape (n, n_columns)
     """
+    if matrix.flags.c_contiguous:
+        matrix = matrix.T  # LAPACK reads columns, and would copy rows
     diagonal = matrix.diagonal().copy()
     try:
         factor = cho_factor(matrix, lower=True, overwrite_a=overwrite, check_finite=False)

@@ -25,7 +25,9 @@ def ridge(codes: csr_matrix, target: Doubles, penalty: float) -> Doubles:
 def scaled_ridge(sums: AtomSums, scale: Doubles, penalty: float) -> Doubles:
     """Ridge regression on ``codes * scale``, from sums of the codes with the target as rows."""
     column = scale[:, np.newaxis]
-    return solve_ridge(column * sums.gram * scale, column * sums.cross, penalty)
+    gram = scale * sums.gram
+    gram *= column
+    return solve_ridge(gram, column * sums.cross, penalty)
 
 
 def solve_ridge(gram: Doubles, target: Doubles, penalty: float) -> Doubles:

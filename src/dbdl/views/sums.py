@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.sparse import csc_matrix
 
-from dbdl._arrays import unit_rows
+from dbdl._arrays import times_powers, unit_rows
 from dbdl._products import block_product
 from dbdl._threads import block_slices, run_blocks
 from dbdl.model.state import Classes, Doubles, Floats
@@ -226,6 +227,23 @@ def add_up(parts: list[Doubles]) -> Doubles:
     return tree_sum(part, len(parts))
 
 
+def sum_by_class(rows: Doubles, class_of_row: Classes, n_classes: int) -> Doubles:
+    """Sums of the rows of each class (n_classes, n_features), added up in the order of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dbdl.views.sums import sum_by_class
+    >>> sum_by_class(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([0, 1, 0]), 2)
+    array([[6., 8.],
+           [3., 4.]])
+    """
+    n_rows = len(rows)  # column i of the indicators has a one at the class of row i
+    indicators = (np.ones(n_rows), class_of_row, np.arange(n_rows + 1))
+    sums: Doubles = csc_matrix(indicators, shape=(n_classes, n_rows)) @ rows
+    return sums
+
+
 class Conversion(NamedTuple):
     """How rows are read for sums: on a common scale, each of unit norm if requested."""
 
@@ -234,7 +252,7 @@ class Conversion(NamedTuple):
 
     def __call__(self, X: Floats) -> Floats:
         """Return rows with entries of about one."""
-        return unit_rows(X) if self.unit else np.ldexp(X, -self.exponent)
+        return unit_rows(X) if self.unit else times_powers(X, -self.exponent)
 
 
 def _largest(X: Floats, labels: Labels) -> float:
@@ -242,9 +260,8 @@ def _largest(X: Floats, labels: Labels) -> float:
 
 
 def _class_sums(convert: Conversion, n_classes: int, X: Floats, labels: Labels) -> Doubles:
-    sums = np.zeros((n_classes, X.shape[1]))
-    np.add.at(sums, labels.class_of_row, labels.times(convert(X).astype(np.float64)))
-    return sums
+    rows = labels.times(convert(X).astype(np.float64))
+    return sum_by_class(rows, labels.class_of_row, n_classes)
 
 
 def _squares(convert: Conversion, centres: Doubles, X: Floats, labels: Labels) -> Doubles:

@@ -19,7 +19,6 @@ from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from dbdl._arrays import (
@@ -262,12 +261,9 @@ class FittedView(Record):
         dtype = X.dtype
         if self.is_plain:
             return X  # of any scale
-        rows = unit_rows(X) if self.recipe.unit else _moderate(times_powers(X, self._shift(X)))
+        rows = unit_rows(X) if self.recipe.unit else _moderate(times_powers(X, -self.exponent))
         rows = (rows - self.mean.astype(dtype)) * self.scale.astype(dtype)
         return rows if self.matrix is None else row_products(rows, self._matrix(dtype))
-
-    def _shift(self, X: Floats) -> NDArray[np.int64]:
-        return np.full(len(X), -self.exponent)
 
     def _matrix(self, dtype: Any) -> Floats:
         assert self.matrix is not None
@@ -286,7 +282,7 @@ class FittedView(Record):
     def before_scaling(self, X: Floats) -> Floats:
         """Mapped rows (n_samples, n_features_in) before they are scaled to unit norm."""
         if self.is_plain:
-            return times_powers(X, self._shift(X))
+            return times_powers(X, -self.exponent)
         return self._map(X)
 
     def map_covariance(self, covariance: Doubles) -> Doubles:
@@ -339,7 +335,7 @@ class FittedView(Record):
         return mapped / self.scale
 
     def _unshift(self, back: Doubles, dtype: Any) -> Floats:
-        back = times_powers(back * self.length, np.full(len(back), self.exponent))
+        back = times_powers(back * self.length, self.exponent)
         return clipped_to(back, dtype)  # approximations of large rows may be larger
 
     @cached_property
