@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from dbdl.coding import Coder
 from dbdl.learn.held_out import (
@@ -31,6 +30,7 @@ from dbdl.learn.held_out import (
     fit_sharpness,
     join_weights,
     log_loss,
+    log_probabilities,
     total_weight,
 )
 from dbdl.learn.link import Link, bent, choose_link
@@ -297,6 +297,13 @@ class Group(NamedTuple):
         """Weighted mean of the members' scores (n_rows, n_classes)."""
         return np.tensordot(weights[self.members], self.scores, 1) / len(self.members)
 
+    def smoothed_labels(self, smoothing: float) -> Scores:
+        """Labels (n_rows, n_classes), of which a share is spread evenly over all classes."""
+        n_rows, n_classes = self.scores.shape[1:]
+        labels = np.full((n_rows, n_classes), smoothing / n_classes)
+        labels[np.arange(n_rows), self.class_of_row] += 1 - smoothing
+        return labels
+
     def only(self, rows: NDArray[np.bool_]) -> Group:
         """Return the group with some of its rows."""
         weight = some_weights(self.sample_weight, rows)
@@ -335,7 +342,7 @@ def fit_weights(
     codes. ``start`` (n_members,) is a guess, such as the weights for similar rows.
     """
     n_rows = sum(total_weight(len(g.class_of_row), g.sample_weight) for g in groups)
-    smoothing = 1.0 / (n_rows + 1.0)
+    labels = [group.smoothed_labels(1.0 / (n_rows + 1.0)) for group in groups]
     equal = np.ones(int(view_of_member.max()) + 1)
     usual = equal if usual is None or not usual.any() else usual
     guess = usual if start is None else start[np.unique(view_of_member, return_index=True)[1]]
@@ -344,10 +351,8 @@ def fit_weights(
         off = weights - (weights @ usual) / (usual @ usual) * usual
         value, slope = WEIGHT_PENALTY * float(off @ off), 2 * WEIGHT_PENALTY * off
         of_member = weights[view_of_member]
-        for group in groups:
-            logs = log_softmax(group.total(of_member), axis=1)
-            target = np.full(logs.shape, smoothing / logs.shape[1])
-            target[np.arange(len(logs)), group.class_of_row] += 1 - smoothing
+        for group, target in zip(groups, labels, strict=True):
+            logs = log_probabilities(group.total(of_member))
             loss_of_row, gap = -target * logs, np.exp(logs) - target
             if group.sample_weight is not None:
                 loss_of_row, gap = (
