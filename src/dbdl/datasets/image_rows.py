@@ -17,6 +17,7 @@ from dbdl.datasets.cache import cached
 from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
+from dbdl.features.images import VERSION as IMAGES_VERSION
 from dbdl.features.images import decode_grey
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
 from dbdl.features.spatial_pyramid import VERSION as PYRAMID_VERSION
@@ -162,7 +163,7 @@ def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> N
 
     recipe = {
         "extractor": "random faces",
-        "version": RANDOM_FACES_VERSION,
+        "version": [IMAGES_VERSION, RANDOM_FACES_VERSION],
         "settings": model.get_params(),
         "image_shape": options.image_shape,
     }
@@ -185,7 +186,7 @@ def _pyramids(files: Files, settings: dict[str, Any], options: Options) -> NDArr
     del parameters["extractor"], parameters["n_jobs"]  # threads do not change the result
     recipe = {
         "extractor": "spatial pyramid",
-        "version": [SIFT_VERSION, PYRAMID_VERSION],
+        "version": [IMAGES_VERSION, SIFT_VERSION, PYRAMID_VERSION],
         "settings": {**parameters, "levels": list(model.levels)},
         "n_components": n_components,
     }

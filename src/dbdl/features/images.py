@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,12 @@ ImageLike: TypeAlias = str | Path | ArrayLike
 # Floats beyond this are not grey levels, even in an image that was centred or stretched.
 LARGEST_LEVEL = 1e6
 
+#: Raised when files are read into other levels: a part of the cache's key.
+VERSION = 1
+
+#: Largest level of an image of 16 bits; Pillow holds it with 16 or 32.
+LARGEST_OF_16_BITS = 65535
+
 # Luma of ITU-R BT.601, which Pillow uses for files as well.
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
@@ -33,7 +39,7 @@ def read_grey(
     Parameters
     ----------
     image : path or array-like of shape (height, width) or (height, width, 3)
-        Arrays hold uint8, or floats between 0 and 1.
+        Arrays hold uint8, or floats between 0 and 1; files 8 or 16 bits, or such floats.
     longest_side : int, optional
         A larger image is made smaller to this many pixels, in proportion.
     shape : tuple of int, optional
@@ -97,9 +103,8 @@ def _decoded(source: Path | BinaryIO, name: str) -> Grey:
 
     try:
         with Image.open(source) as file:
-            if file.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
-                return np.asarray(file, dtype=np.float32) / np.float32(65535)
-            return np.asarray(file.convert("L"), dtype=np.float32) / np.float32(255)
+            # Pillow's conversion would clip floats and numbers of 16 bits at 255
+            stored = np.asarray(file if file.mode[0] in "FI" else file.convert("L"))
     except (FileNotFoundError, PermissionError):
         raise
     except IsADirectoryError as error:
@@ -110,6 +115,28 @@ def _decoded(source: Path | BinaryIO, name: str) -> Grey:
         ) from error
     except Exception as error:  # arbitrary bytes can fail in any way inside a decoder
         raise ValueError(f"{name} is damaged ({error}); replace it by a whole one") from error
+    return _levels_of_file(stored, name)
+
+
+def _levels_of_file(stored: NDArray[Any], name: str) -> Grey:
+    """Grey levels of what a file holds: 8 or 16 bits, or floats between 0 and 1."""
+    if stored.dtype == np.uint8:
+        return stored.astype(np.float32) / np.float32(255)
+    is_float = stored.dtype.kind == "f"
+    largest = 1 if is_float else LARGEST_OF_16_BITS
+    lowest, highest = stored.min(), stored.max()
+    if not np.isfinite([lowest, highest]).all():  # NaN is both
+        raise ValueError(
+            f"{name} holds floating-point grey levels, of which some are NaN or infinity; expected "
+            "0 to 1: replace these, and save it again"
+        )
+    if lowest < 0 or highest > largest:
+        raise ValueError(
+            f"{name} holds {'floating-point ' * is_float}grey levels from {lowest:.6g} to "
+            f"{highest:.6g}; expected {'0 to 1, or ' * is_float}8 or 16 bits: rescale and save it "
+            "again"
+        )
+    return stored.astype(np.float32) / np.float32(largest)
 
 
 def _from_array(image: ArrayLike) -> Grey:

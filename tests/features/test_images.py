@@ -1,0 +1,49 @@
+"""Files of images as grey levels: depths, directions and transparency, as Pillow writes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dbdl.features import read_grey
+
+RAMP = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
+def save(path, array, **options):
+    Image.fromarray(array).save(path, **options)
+    return path
+
+
+def test_floats_between_0_and_1_are_levels_as_they_are(tmp_path):
+    np.testing.assert_array_equal(read_grey(save(tmp_path / "a.tif", RAMP)), RAMP)
+
+
+def test_whole_numbers_are_parts_of_the_largest_of_8_or_16_bits(tmp_path):
+    eight = (np.arange(12) * 23).astype(np.uint8).reshape(3, 4)
+    for ending in ("png", "tif", "bmp"):
+        found = read_grey(save(tmp_path / f"a.{ending}", eight))
+        np.testing.assert_array_equal(found, eight.astype(np.float32) / np.float32(255))
+    sixteen = (np.arange(12) * 5957).astype(np.uint16).reshape(3, 4)
+    expected = sixteen.astype(np.float32) / np.float32(65535)
+    for ending in ("png", "tif", "pgm"):
+        np.testing.assert_array_equal(read_grey(save(tmp_path / f"b.{ending}", sixteen)), expected)
+    wide = save(tmp_path / "c.tif", sixteen.astype(np.int32))  # 16 bits, held in 32
+    np.testing.assert_array_equal(read_grey(wide), expected)
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        (RAMP * 255, "a.tif holds floating-point grey levels from 0 to 255; expected 0 to 1, or 8"),
+        (RAMP - 0.5, "floating-point grey levels from -0.5 to 0.5"),
+        (np.where(RAMP > 0.5, np.nan, RAMP), "some are NaN or infinity; expected 0 to 1"),
+        (np.where(RAMP > 0.5, np.inf, RAMP), "some are NaN or infinity"),
+        (np.array([[300, 70000]], np.int32), "grey levels from 300 to 70000; expected 8 or 16 bit"),
+        (np.array([[-2, 7]], np.int32), "holds grey levels from -2 to 7; expected 8 or 16 bits"),
+    ],
+)
+def test_levels_of_no_known_scale_are_refused_and_not_clipped(tmp_path, levels, message):
+    with pytest.raises(ValueError, match=message):
+        read_grey(save(tmp_path / "a.tif", levels))
