@@ -344,6 +344,19 @@ def test_small_images_of_one_size_stay_as_they_are(tmp_path):
     np.testing.assert_allclose(found.X[0] * 255, np.arange(12), rtol=1e-6)
 
 
+def test_the_sides_of_small_images_are_those_of_the_image_turned_upright(tmp_path):
+    exif = Image.Exif()
+    exif[274] = 6  # to be turned by a quarter
+    grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    for ending in ("png", "jpg", "tif"):
+        for name in ("a", "b"):
+            (tmp_path / ending / name).mkdir(parents=True)
+            Image.fromarray(grey).save(tmp_path / ending / name / f"1.{ending}", exif=exif)
+        assert load(tmp_path / ending).image_shape == (4, 3)
+    path = tmp_path / "png" / "a" / "1.png"
+    np.testing.assert_allclose(load(path, labelled=False).X * 255, [np.rot90(grey, -1).ravel()])
+
+
 def test_loose_images_need_class_folders_unless_unlabelled(tmp_path):
     write_classes(tmp_path, ["pets"], n_images=2)
     loose = tmp_path / "pets"

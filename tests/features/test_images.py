@@ -8,6 +8,9 @@ from PIL import Image
 
 from dbdl.features import read_grey
 
+#: Number of the field of EXIF that says how to turn an image.
+ORIENTATION = 274
+JPEG = {"jpg": {"quality": 100}}
 RAMP = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
 
 
@@ -47,3 +50,23 @@ def test_whole_numbers_are_parts_of_the_largest_of_8_or_16_bits(tmp_path):
 def test_levels_of_no_known_scale_are_refused_and_not_clipped(tmp_path, levels, message):
     with pytest.raises(ValueError, match=message):
         read_grey(save(tmp_path / "a.tif", levels))
+
+
+@pytest.mark.parametrize("ending", ["png", "tif", "jpg"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_images_are_turned_upright(tmp_path, ending, orientation):
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    level = np.kron([[255, 0, 0], [64, 128, 0]], np.ones((8, 8))).astype(np.uint8)
+    path = save(tmp_path / f"a.{ending}", level, exif=exif, **JPEG.get(ending, {}))
+    turns = [
+        level, level[:, ::-1], level[::-1, ::-1], level[::-1],
+        level.T, np.rot90(level, -1), level[::-1, ::-1].T, np.rot90(level),
+    ]  # fmt: skip
+    np.testing.assert_allclose(read_grey(path) * 255, turns[orientation - 1], atol=2)
+
+
+def test_a_damaged_description_does_not_damage_the_image(tmp_path):
+    eight = np.eye(8, dtype=np.uint8) * 255
+    path = save(tmp_path / "a.png", eight, exif=b"Exif\0\0no TIFF")
+    np.testing.assert_array_equal(read_grey(path), np.eye(8))

@@ -18,7 +18,7 @@ from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
 from dbdl.features.dense_sift import VERSION as SIFT_VERSION
 from dbdl.features.images import VERSION as IMAGES_VERSION
-from dbdl.features.images import decode_grey
+from dbdl.features.images import decode_grey, open_image, turn_upright
 from dbdl.features.random_faces import VERSION as RANDOM_FACES_VERSION
 from dbdl.features.spatial_pyramid import VERSION as PYRAMID_VERSION
 
@@ -142,10 +142,10 @@ def _usual_side(height: int, width: int) -> tuple[int, int]:
 
 
 def _shape(path: Path) -> tuple[int, int]:
-    from PIL import Image
-
-    # reads the head of the file only
-    with reading(path, "image that can be read"), Image.open(path) as file:
+    # reads the head of a large file only: sides in either order are brought to the same ones
+    with reading(path, "image that can be read"), open_image(path) as file:
+        if file.size[0] * file.size[1] <= SIDE * SIDE:
+            turn_upright(file)
         return file.size[1], file.size[0]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -22,7 +23,7 @@ ImageLike: TypeAlias = str | Path | ArrayLike
 LARGEST_LEVEL = 1e6
 
 #: Raised when files are read into other levels: a part of the cache's key.
-VERSION = 1
+VERSION = 2
 
 #: Largest level of an image of 16 bits; Pillow holds it with 16 or 32.
 LARGEST_OF_16_BITS = 65535
@@ -99,10 +100,11 @@ def check_images(images: object) -> Sequence[ImageLike]:
 
 
 def _decoded(source: Path | BinaryIO, name: str) -> Grey:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
 
     try:
-        with Image.open(source) as file:
+        with open_image(source) as file:
+            turn_upright(file)
             # Pillow's conversion would clip floats and numbers of 16 bits at 255
             stored = np.asarray(file if file.mode[0] in "FI" else file.convert("L"))
     except (FileNotFoundError, PermissionError):
@@ -116,6 +118,26 @@ def _decoded(source: Path | BinaryIO, name: str) -> Grey:
     except Exception as error:  # arbitrary bytes can fail in any way inside a decoder
         raise ValueError(f"{name} is damaged ({error}); replace it by a whole one") from error
     return _levels_of_file(stored, name)
+
+
+@contextmanager
+def open_image(source: Path | BinaryIO) -> Iterator[Any]:
+    """Open an image with Pillow, which reads its head only."""
+    from PIL import Image
+
+    # by its name, Pillow 13.0 maps a plain TIFF into memory and mistakes its sides if it is turned
+    stream = source.open("rb") if isinstance(source, Path) else nullcontext(source)
+    with stream as content, Image.open(content) as file:
+        yield file
+
+
+def turn_upright(file: Any) -> None:
+    """Load an open image of Pillow and turn it as its file asks for, as photographs do (EXIF)."""
+    from PIL import ImageOps
+
+    file.load()
+    with suppress(Exception):  # a damaged description of a whole image
+        ImageOps.exif_transpose(file, in_place=True)
 
 
 def _levels_of_file(stored: NDArray[Any], name: str) -> Grey:
