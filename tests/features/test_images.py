@@ -70,3 +70,28 @@ def test_a_damaged_description_does_not_damage_the_image(tmp_path):
     eight = np.eye(8, dtype=np.uint8) * 255
     path = save(tmp_path / "a.png", eight, exif=b"Exif\0\0no TIFF")
     np.testing.assert_array_equal(read_grey(path), np.eye(8))
+
+
+def test_transparent_images_are_put_on_white(tmp_path):
+    drawn = np.kron(np.eye(4), np.ones((2, 2))).astype(np.uint8) * 255
+    colourless = np.dstack([np.zeros((8, 8, 3), np.uint8), drawn])
+    expected = 1 - drawn / np.float32(255)
+    np.testing.assert_array_equal(read_grey(save(tmp_path / "a.png", colourless)), expected)
+    np.testing.assert_array_equal(read_grey(colourless), expected)
+    grey_and_opacity = Image.fromarray(colourless[:, :, 2:])
+    grey_and_opacity.save(tmp_path / "b.png")
+    np.testing.assert_array_equal(read_grey(tmp_path / "b.png"), expected)
+    palette = Image.fromarray(drawn).convert("P")
+    palette.save(tmp_path / "c.gif", transparency=0)  # the black colour
+    assert read_grey(tmp_path / "c.gif").min() > 0.99
+
+
+def test_opaque_images_are_the_same_with_an_opacity_and_without(tmp_path):
+    colour = np.random.default_rng(0).integers(0, 256, (8, 8, 3)).astype(np.uint8)
+    opaque = np.dstack([colour, np.full((8, 8), 255, np.uint8)])
+    from_files = [
+        read_grey(save(tmp_path / f"{name}.png", array))
+        for name, array in (("a", colour), ("b", opaque))
+    ]
+    np.testing.assert_array_equal(*from_files)
+    np.testing.assert_array_equal(read_grey(opaque), read_grey(colour))

@@ -23,7 +23,7 @@ ImageLike: TypeAlias = str | Path | ArrayLike
 LARGEST_LEVEL = 1e6
 
 #: Raised when files are read into other levels: a part of the cache's key.
-VERSION = 2
+VERSION = 3
 
 #: Largest level of an image of 16 bits; Pillow holds it with 16 or 32.
 LARGEST_OF_16_BITS = 65535
@@ -40,7 +40,9 @@ def read_grey(
     Parameters
     ----------
     image : path or array-like of shape (height, width) or (height, width, 3)
-        Arrays hold uint8, or floats between 0 and 1; files 8 or 16 bits, or such floats.
+        Arrays hold uint8, or floats between 0 and 1; files 8 or 16 bits, or such floats. A fourth
+        channel is the opacity: transparent images are put on white. Of a file with several frames
+        the first is read.
     longest_side : int, optional
         A larger image is made smaller to this many pixels, in proportion.
     shape : tuple of int, optional
@@ -106,7 +108,7 @@ def _decoded(source: Path | BinaryIO, name: str) -> Grey:
         with open_image(source) as file:
             turn_upright(file)
             # Pillow's conversion would clip floats and numbers of 16 bits at 255
-            stored = np.asarray(file if file.mode[0] in "FI" else file.convert("L"))
+            stored = np.asarray(file if file.mode[0] in "FI" else _on_white(file).convert("L"))
     except (FileNotFoundError, PermissionError):
         raise
     except IsADirectoryError as error:
@@ -138,6 +140,18 @@ def turn_upright(file: Any) -> None:
     file.load()
     with suppress(Exception):  # a damaged description of a whole image
         ImageOps.exif_transpose(file, in_place=True)
+
+
+def _on_white(file: Any) -> Any:
+    """Return a loaded image without transparency: it shows white, as on paper."""
+    if file.mode[-1] not in "Aa" and "transparency" not in file.info:
+        return file
+    from PIL import Image
+
+    picture = file.convert("RGBA")
+    white = Image.new("RGBA", picture.size, "white")
+    white.alpha_composite(picture)
+    return white
 
 
 def _levels_of_file(stored: NDArray[Any], name: str) -> Grey:
@@ -174,7 +188,11 @@ def _from_array(image: ArrayLike) -> Grey:
         array = array.astype(np.float64)
     if n_channels == 1:
         return _levels(array.reshape(array.shape[:2]))
-    return _levels(array[:, :, :3]) @ LUMA
+    grey: Grey = _levels(array[:, :, :3]) @ LUMA
+    if n_channels == 3:
+        return grey
+    opacity = np.clip(_levels(array[:, :, 3]), 0, 1)
+    return grey * opacity + (1 - opacity)
 
 
 def _levels(array: NDArray[np.generic]) -> Grey:
