@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 from functools import cache
 
 import numpy as np
@@ -355,6 +356,27 @@ def test_the_sides_of_small_images_are_those_of_the_image_turned_upright(tmp_pat
         assert load(tmp_path / ending).image_shape == (4, 3)
     path = tmp_path / "png" / "a" / "1.png"
     np.testing.assert_allclose(load(path, labelled=False).X * 255, [np.rot90(grey, -1).ravel()])
+
+
+def test_images_of_several_frames_are_said(tmp_path, monkeypatch):
+    frames = [Image.fromarray(np.full((3, 4), level, np.uint8)) for level in (51, 255)]
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        frames[0].save(tmp_path / name / "1.tif")
+        frames[0].save(tmp_path / name / "2.tif", save_all=True, append_images=frames[1:])
+        # an animation
+        frames[0].save(tmp_path / name / "3.gif", save_all=True, append_images=frames[1:])
+    with pytest.warns(UserWarning) as said:
+        assert load(tmp_path).n_samples == 6
+    told = "2 images have several frames, of which the first was read (a/2.tif, b/2.tif)"
+    assert [str(one.message) for one in said] == [f"{tmp_path}: {told}"]
+    with pytest.warns(UserWarning, match=r"2\.tif has 2 frames; the first was read"):
+        found = load(tmp_path / "a" / "2.tif", labelled=False)
+    np.testing.assert_allclose(found.X, 0.2)
+    content = (tmp_path / "a" / "2.tif").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.warns(UserWarning, match="^standard input has 2 frames; the first was read"):
+        load("-", labelled=False)
 
 
 def test_loose_images_need_class_folders_unless_unlabelled(tmp_path):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from dbdl._columns import some
 from dbdl._files import reading
+from dbdl._warnings import warn_caller
 from dbdl.datasets.cache import cached
 from dbdl.datasets.dataset import DataError, Dataset, Options, make_dataset
 from dbdl.features import DenseSIFT, RandomFaces, SpatialPyramid, read_grey
@@ -87,6 +90,7 @@ def dataset_of_images(
         raise
     except ValueError as error:  # an image or a parameter that an extractor refuses, and names
         raise DataError(str(error)) from error
+    _note_frames(files, folder)
     ids = np.array([name for name, _ in files])
     details = {"feature_kind": features, "image_shape": shape, "ids": ids, "id_name": FILE}
     return make_dataset(X, y, name, **details)
@@ -107,6 +111,7 @@ def dataset_of_content(content: bytes, name: str, options: Options) -> Dataset:
         grey = decode_grey(content, name, shape)
     except ValueError as error:
         raise DataError(str(error)) from error
+    _note_frames([(name, io.BytesIO(content))])
     row = grey.reshape(1, -1)
     return make_dataset(row, None, name, feature_kind="pixels", image_shape=shape)
 
@@ -147,6 +152,24 @@ def _shape(path: Path) -> tuple[int, int]:
         if file.size[0] * file.size[1] <= SIDE * SIDE:
             turn_upright(file)
         return file.size[1], file.size[0]
+
+
+def _note_frames(files: Sequence[tuple[str, Path | BinaryIO]], folder: Path | None = None) -> None:
+    """Say which TIFF images have several frames; animations and their kind do not count."""
+    counts = {}
+    for name, source in files:
+        if not isinstance(source, Path) or source.suffix.lower() in (".tif", ".tiff"):
+            with open_image(source) as file:
+                counts[name] = file.n_frames if file.format == "TIFF" else 1
+    several = [name for name, n_frames in counts.items() if n_frames > 1]
+    place = "" if folder is None else f"{folder}: "
+    if len(several) == 1:
+        warn_caller(f"{place}{several[0]} has {counts[several[0]]} frames; the first was read")
+    elif several:
+        warn_caller(
+            f"{place}{len(several)} images have several frames, of which the first was read "
+            f"({some(several)})"
+        )
 
 
 def _random_faces(files: Files, settings: dict[str, Any], options: Options) -> NDArray[Any]:
