@@ -79,6 +79,12 @@ class LeftOutWarning(UserWarning):
     """Columns of a table are not learned from."""
 
 
+def size_of(values: NDArray[np.float64]) -> float | None:
+    """Return the median of the absolute values (n_rows,) that are not zero; None without any."""
+    there = np.abs(values[np.isfinite(values) & (values != 0)])
+    return float(np.median(there)) if len(there) else None
+
+
 def is_unnamed(name: str) -> bool:
     """Whether a column of this name has none."""
     return NO_NAME.fullmatch(name) is not None
@@ -136,6 +142,10 @@ class Columns:
         Name of the column that names the rows.
     image_shape : tuple of int or None
         Height and width, if rows are images.
+    sizes : tuple of float or None
+        For each feature, the median of the absolute values that are not zero, or None where there
+        are none: by it, ``5,126`` is read as in the rows that the model learned from. None as a
+        whole if it is not known.
     """
 
     features: tuple[str, ...] | None = None
@@ -144,6 +154,7 @@ class Columns:
     kinds: str | None = None
     ids: str | None = None
     image_shape: tuple[int, int] | None = None
+    sizes: tuple[float | None, ...] | None = None
 
 
 def columns_by_name(names: Sequence[str]) -> Columns:

@@ -19,6 +19,7 @@ import platform
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,18 @@ def _columns(found: dict[str, Any]) -> Columns:
     if shape is not None and not (len(shape) == 2 and all(type(n) is int and n > 0 for n in shape)):
         raise TypeError("images have no height and width")
     names = None if features is None else tuple(features)
-    return Columns(names, label, roles, kinds, ids, None if shape is None else tuple(shape))
+    image_shape = None if shape is None else tuple(shape)
+    return Columns(names, label, roles, kinds, ids, image_shape, _sizes(found.get("sizes"), kinds))
+
+
+def _sizes(found: Any, kinds: str | None) -> tuple[float | None, ...] | None:
+    """Return the sizes of columns that a file describes; what are none raises TypeError."""
+    if found is None:  # as in files written before sizes were recorded
+        return None
+    are_known = all(size is None or (type(size) is float and 0 < size < inf) for size in found)
+    if kinds is None or len(found) != len(kinds) or not are_known:
+        raise TypeError("columns have no sizes")
+    return tuple(found)
 
 
 def read_versions(path: str | os.PathLike[str]) -> dict[str, str]:

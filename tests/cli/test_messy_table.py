@@ -473,9 +473,16 @@ def test_a_description_of_columns_that_is_none_is_not_believed(clinic, tmp_path)
     from dbdl.persistence import Columns
 
     model = load(clinic / "model.skops")
-    for wrong in ({"kinds": "xyz"}, {"ids": 3}, {"image_shape": ("a", 2)}, {"features": (1, 2)}):
+    sizes = [(0.0,), (-1.0,), ("a",), (1.0, 2.0), (float("nan"),), (float("inf"),), 3]
+    for wrong in (
+        {"kinds": "xyz"}, {"ids": 3}, {"image_shape": ("a", 2)}, {"features": (1, 2)},
+        *({"kinds": "n", "sizes": size} for size in sizes), {"sizes": (1.0,)},
+    ):  # fmt: skip
         columns = Columns(**{"features": ("a",), **wrong})
         assert read_columns(save(model, tmp_path / "m.skops", columns)) == Columns()
+    for sizes in (None, (2.5,), (None,)):
+        columns = Columns(("a",), kinds="n", sizes=sizes)
+        assert read_columns(save(model, tmp_path / "m.skops", columns)) == columns
 
 
 # --------------------------------------------------------------------------- a folder of images

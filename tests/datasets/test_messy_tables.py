@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -253,6 +255,89 @@ def test_three_decimals_in_every_cell_are_decimals(tmp_path, recwarn):
     cells = [f"{i % 9 + 1}.{100 + 7 * i}" for i in range(N)]
     assert load(with_column(tmp_path, "x", cells)).X[1, 1] == 2.107
     assert not recwarn
+
+
+def fitted(tmp_path, cells, **options):
+    """The columns of a model that learned from the cells as doses, beside lengths."""
+    columns = {"dose": cells, "length": LENGTHS, "kind": CLASSES}
+    return load(write(tmp_path / "fit.csv", columns, **options)).columns
+
+
+def doses_of(tmp_path, cells, columns, separator=",", **others):
+    """Doses in a table of new rows, read as a model does whose columns are given."""
+    rows = {"dose": cells, "length": LENGTHS[: len(cells)], **others}
+    found = load(
+        write(tmp_path / "new.csv", rows, separator=separator), columns=columns, labelled=False
+    )
+    return found.X[:, 0].tolist()
+
+
+#: Doses from 0.1 to 7, as decimals with a comma that cannot be taken for thousands.
+DOSES = [f"{i % 7},{i * 17 % 90 + 10}5" for i in range(N)]
+
+
+def test_a_model_reads_numbers_as_those_that_it_learned_from(tmp_path):
+    columns = fitted(tmp_path, DOSES)
+    assert 1 < columns.sizes[0] < 5
+    with pytest.warns(UserWarning, match="'5,126' was read as 5.126, the size of the numbers that"):
+        assert doses_of(tmp_path, ["5,126", "6,250"], columns) == [5.126, 6.25]
+    with pytest.warns(UserWarning) as said:  # as before, of models that do not know the size
+        assert doses_of(tmp_path, ["5,126"], replace(columns, sizes=None)) == [5126]
+    assert str(said[0].message).endswith("in column dose, '5,126' was read as 5126")
+    large = fitted(tmp_path, [f"{i % 7 + 1}{cell[1:]}.5" for i, cell in enumerate(DOSES)])
+    assert 1000 < large.sizes[0] < 9000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the file says the same, as its lengths have points
+        assert doses_of(tmp_path, ["5,126", "6,250"], large) == [5126, 6250]
+
+
+def test_numbers_of_another_size_than_those_learned_are_said(tmp_path):
+    columns = fitted(tmp_path, [f"{cell[0]}.{i % 9}" for i, cell in enumerate(DOSES)])
+    columns = replace(columns, sizes=(80.0, columns.sizes[1]))
+    told = "'5,126' was read as 5126, but the model learned from numbers of about 80 there"
+    with pytest.warns(UserWarning, match=told):
+        assert doses_of(tmp_path, ["5,126"], columns) == [5126]
+
+
+def test_points_that_can_only_be_decimals_in_their_file_stay_decimals(tmp_path):
+    columns = fitted(tmp_path, [f"{5000 + i % 7}" for i in range(N)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert doses_of(tmp_path, ["5.126"], columns) == [5.126]
+
+
+def test_columns_that_a_model_does_not_use_do_not_show_the_decimal_sign(tmp_path):
+    whole = [f"{i % 7}" for i in range(N)]
+    rows = {"dose": [f"{i % 7 + 1}.{i * 17 % 90 + 10}5" for i in range(N)], "width": whole}
+    fit = write(tmp_path / "fit.csv", {**rows, "kind": CLASSES}, separator=";")
+    columns = load(fit).columns
+    assert load(fit).X[0, 0] == 1.105
+    note = [f"{i},5" for i in range(N)]
+    for known in (columns, replace(columns, sizes=None)):
+        new = write(tmp_path / "new.csv", {**rows, "note": note}, separator=";")
+        assert load(new, columns=known, labelled=False).X[0, 0] == 1.105
+
+
+def test_a_single_row_is_read_as_at_the_fit_whatever_its_separator(tmp_path):
+    german = [f"{i % 7 + 1}.{i * 17 % 90 + 10}5,5" for i in range(N)]  # 1.105,5
+    columns = fitted(tmp_path, german, separator=";")
+    assert columns.sizes[0] > 1000
+    rows = {"dose": ["5.126"], "length": ["3"]}
+    new = write(tmp_path / "new.csv", rows, separator=";")
+    with pytest.warns(UserWarning, match=r"'5\.126' was read as 5126, the size"):
+        assert load(new, columns=columns, labelled=False).X[0, 0] == 5126
+
+
+def test_columns_of_texts_in_parquet_are_read_as_at_the_fit(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    columns = fitted(tmp_path, DOSES)
+    table = pyarrow.table({"dose": ["5,126", None], "length": [0.5, 1.5]})
+    parquet.write_table(table, tmp_path / "new.parquet")
+    with pytest.warns(UserWarning, match=r"'5,126' was read as 5\.126"):
+        found = load(tmp_path / "new.parquet", columns=columns, labelled=False)
+    assert found.X[0, 0] == 5.126
 
 
 def test_columns_that_a_spreadsheet_left_behind_are_no_columns(tmp_path):

@@ -1,7 +1,8 @@
 """The cells of a column of text: numbers in any country's spelling, categories, dates, gaps.
 
 A column has one kind, found from all its cells. Numbers may have a decimal comma and signs between
-thousands; ``1,234`` alone may be either, and the other columns of its file then decide.
+thousands; ``1,234`` alone may be either. The size of the numbers that a model learned from then
+decides, if it is known and near to one of the two, and else the other columns of the file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdl._columns import Cells, look_at_numbers, look_at_texts
+from dbdl._columns import Cells, look_at_numbers, look_at_texts, size_of
 from dbdl.datasets.dataset import Array
 
 #: Cells without a value, in lower case: as programs and people write them.
@@ -28,6 +29,9 @@ MISSING = frozenset(
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null", "<na>", "#na", "#n/a", "?"})
 #: A label that is a code, not a number.
 LEADING_ZERO = re.compile(r"0\d+")
+#: Numbers are of the size that a model knows if their median is that within this factor. The two
+#: readings of 1,234 are 1000 times apart, so that no more than one of them is.
+NEAR = 10
 TRUTH = {"true": 1.0, "false": 0.0}
 #: More categories than these would need as many features, nearly all of them zero.
 MOST_CATEGORIES = 200
@@ -155,6 +159,7 @@ class Column:
     values: Array  # float64, or texts; of shape (n_rows,), NaN where they are missing
     odd: tuple[int, ...] = ()  # rows whose cells do not belong into a column of its kind
     unsure: str = ""  # the decimal sign that was taken, where 1,234 may be read in two ways
+    is_as_fitted: bool = False  # whether it was taken since a model has learned such numbers
 
     def look(self) -> Cells:
         """Describe the values that are there, of a column that may be learned from."""
@@ -178,10 +183,14 @@ def decimal_of(cells: Sequence[str]) -> str:
 
     Cells without either sign say nothing, so that a column of them has an empty answer.
     """
-    telling = [cell for cell in cells if ("," in cell or "." in cell) and not is_missing(cell)]
+    telling = _telling(cells)
     if not telling:
         return ""
     return "".join(d for d in ".," if all(_reads(cell, d) for cell in telling))
+
+
+def _telling(cells: Sequence[str]) -> list[str]:
+    return [cell for cell in cells if ("," in cell or "." in cell) and not is_missing(cell)]
 
 
 def usual_decimal(columns: Iterable[Sequence[str]], separator: str) -> str:
@@ -195,21 +204,40 @@ def usual_decimal(columns: Iterable[Sequence[str]], separator: str) -> str:
     return "." if separator == "," else ",."
 
 
-def read_column(cells: Sequence[str], usual: Callable[[], str] = lambda: ".") -> Column:
-    """Read a column whose kind is not known; ``usual`` returns the answer of `usual_decimal`."""
+def read_column(
+    cells: Sequence[str], usual: Callable[[], str] = lambda: ".", size: float | None = None
+) -> Column:
+    """Read a column whose kind is not known.
+
+    ``usual`` returns the answer of `usual_decimal`, and ``size`` is the `size_of` the numbers that
+    a model has learned from.
+    """
     points = read_numbers(cells, ".")
     signs = decimal_of(cells) if points is None or not _are_plain(cells) else "."
     if points is not None and signs != ".,":
         return Column(Kind.NUMBERS, points)
     has_comma = any("," in cell for cell in cells)
-    decimal = signs if len(signs) == 1 else usual()
-    if decimal == ",.":
-        decimal = "," if has_comma else "."
+    told = signs if len(signs) == 1 else usual()
+    decimal = told if told != ",." else "," if has_comma else "."
+    unsure = signs == ".," and (has_comma or decimal == ",")
+    fitted = ""
+    if signs == ".," and (has_comma or told != "."):
+        fitted = _decimal_by_size(cells, size)
+    if fitted:
+        unsure, decimal = fitted != decimal, fitted
     numbers = points if decimal == "." and points is not None else read_numbers(cells, decimal)
     if numbers is not None:
-        unsure = signs == ".," and (has_comma or decimal == ",")
-        return Column(Kind.NUMBERS, numbers, unsure=decimal if unsure else "")
+        return Column(Kind.NUMBERS, numbers, (), decimal if unsure else "", bool(fitted))
     return _read_words(cells)
+
+
+def _decimal_by_size(cells: Sequence[str], size: float | None) -> str:
+    """Return the decimal sign with which cells that have two readings are of the size, or none."""
+    for decimal in ".,":
+        own = size_of(np.array([number(cell, decimal) for cell in _telling(cells)]))
+        if size is not None and own is not None and size / NEAR < own < size * NEAR:
+            return decimal
+    return ""
 
 
 def _are_plain(cells: Sequence[str]) -> bool:
@@ -247,12 +275,15 @@ def kind_of_texts(texts: Array) -> Column:
 
 
 def read_column_as(
-    kind: Kind, cells: Sequence[str], usual: Callable[[], str] = lambda: "."
+    kind: Kind,
+    cells: Sequence[str],
+    usual: Callable[[], str] = lambda: ".",
+    size: float | None = None,
 ) -> Column:
-    """Read a column as the numbers or the categories that a model knows."""
+    """Read a column as the numbers, of a size, or the categories that a model knows."""
     if kind is Kind.CATEGORIES:
         return Column(kind, read_texts(cells))
-    found = read_column(cells, usual)
+    found = read_column(cells, usual, size)
     if found.kind in (kind, Kind.SIGNS):
         return found
     words = [i for i, cell in enumerate(cells) if not is_missing(cell) and not is_number(cell)]

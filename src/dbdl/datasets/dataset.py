@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdl._columns import Columns, as_texts
+from dbdl._columns import Columns, as_texts, size_of
 from dbdl._extras import how_to_install
 from dbdl._files import DataError as DataError
 
@@ -162,9 +162,13 @@ class Dataset:
     def columns(self) -> Columns:
         """What a model file keeps, so that other tables are read like this one."""
         roles, kinds = self.column_roles, self.column_kinds
+        sizes = None if kinds is None else tuple(map(self._size, range(self.n_features), kinds))
         return Columns(
-            self.feature_names, self.label_name, roles, kinds, self.id_name, self.image_shape
+            self.feature_names, self.label_name, roles, kinds, self.id_name, self.image_shape, sizes
         )
+
+    def _size(self, j: int, kind: str) -> float | None:
+        return size_of(self.X[:, j].astype(np.float64)) if kind == "n" else None
 
     def rows(self, chosen: Array) -> Dataset:
         """Return some of the rows, by a mask or by their numbers."""

@@ -251,22 +251,41 @@ def _label_number(table: Table, options: Options, aside: Collection[int]) -> int
 def _read(table: _AnyTable, features: list[int], known: Columns | None) -> list[Column]:
     """Read the columns of the features; the problems of all of them are said at once."""
     kinds = None if known is None else known.kinds
-    columns = [
-        table.column(j) if kinds is None else table.column_as(j, Kind(kinds[place]))
-        for place, j in enumerate(features)
-    ]
+    sizes = (known and known.sizes) or [None] * len(features)
+    if kinds is None:
+        columns = [table.column(j) for j in features]
+    else:
+        table = table.only(features)
+        asked = zip(features, map(Kind, kinds), sizes, strict=True)
+        columns = [table.column_as(j, kind, size) for j, kind, size in asked]
     pairs = list(zip(features, columns, strict=True))
     problems = {j: column for j, column in pairs if column.kind in ADVICE}
     if problems:
         raise DataError(_in_words(table, problems, known))
-    if unsure := [table.names[j] for j, column in pairs if column.unsure]:
-        first = next(column for _, column in pairs if column.unsure)
-        shown = table.example(features[columns.index(first)])
-        warn_caller(
-            f"{table.path}: in column{'s' * (len(unsure) > 1)} {some_columns(unsure)}, {shown!r} "
-            f"was read as {number(shown, first.unsure):.16g}"
-        )
+    unsure = [place for place, column in enumerate(columns) if column.unsure]
+    for is_as_fitted in (True, False):
+        chosen = [place for place in unsure if columns[place].is_as_fitted is is_as_fitted]
+        if chosen:
+            names, first = [table.names[features[place]] for place in chosen], chosen[0]
+            shown, size = table.example(features[first]), sizes[first]
+            warn_caller(
+                f"{table.path}: in column{'s' * (len(names) > 1)} {some_columns(names)}, {shown!r} "
+                f"was read as {number(shown, columns[first].unsure):.16g}"
+                + _beside_fitted(size, is_as_fitted=is_as_fitted)
+            )
     return columns
+
+
+def _beside_fitted(size: float | None, *, is_as_fitted: bool) -> str:
+    """Compare numbers that may be read in two ways with those that a model learned from."""
+    if size is None:
+        return ""
+    if is_as_fitted:
+        return ", the size of the numbers that the model learned from"
+    return (
+        f", but the model learned from numbers of about {size:.3g} there: look whether the sign is "
+        "one before decimals or between thousands, and whether the unit is the same"
+    )
 
 
 def _in_words(table: _AnyTable, problems: dict[int, Column], known: Columns | None) -> str:
@@ -323,6 +342,7 @@ def _stack(columns: list[Array], has_texts: bool) -> Array:
 class _TextTable(Table):
     body: list[Line]  # number of the line and its cells, for each row
     separator: str = ","
+    telling: Sequence[int] | None = None  # columns that show the decimal sign; all where None
     _read: dict[int, Column] = field(default_factory=dict)  # columns that have been read
 
     def cells(self, j: int) -> list[str]:
@@ -336,11 +356,12 @@ class _TextTable(Table):
         return f"line {self.body[row][0]}"
 
     def example(self, j: int) -> str:
-        return next(cell.strip() for cell in self.cells(j) if {",", "."} & set(cell))
+        return _first_with_sign(self.cells(j))
 
     @cached_property
     def _usual(self) -> str:
-        return usual_decimal(map(self.cells, range(len(self.names))), self.separator)
+        telling = range(len(self.names)) if self.telling is None else self.telling
+        return usual_decimal(map(self.cells, telling), self.separator)
 
     def usual(self) -> str:
         """Return the decimal sign of the file, which is looked for once, and only if needed."""
@@ -351,8 +372,12 @@ class _TextTable(Table):
             self._read[j] = read_column(self.cells(j), self.usual)
         return self._read[j]
 
-    def column_as(self, j: int, kind: Kind) -> Column:
-        return read_column_as(kind, self.cells(j), self.usual)
+    def only(self, features: Sequence[int]) -> _TextTable:
+        """Return the table as a model sees it, where no other column shows the decimal sign."""
+        return replace(self, telling=features, _read={})
+
+    def column_as(self, j: int, kind: Kind, size: float | None) -> Column:
+        return read_column_as(kind, self.cells(j), self.usual, size)
 
     def look(self, j: int) -> Cells:
         return self.column(j).look()
@@ -387,7 +412,12 @@ class _ArrowTable(Table):
         return f"row {row + 1}"
 
     def example(self, j: int) -> str:
-        raise NotImplementedError  # numbers of a parquet file can be read in one way only
+        return _first_with_sign(self._texts(self.column(j)))
+
+    @staticmethod
+    def _texts(column: Column) -> list[str]:
+        texts = [str(value) for value in column.values]
+        return ["" if text == "nan" else text for text in texts]
 
     def look(self, j: int) -> Cells:
         return self.column(j).look()
@@ -401,11 +431,13 @@ class _ArrowTable(Table):
             return kind_of_texts(texts)
         return Column(_kind_of_type(column.type), column.to_numpy(), (0,))
 
-    def column_as(self, j: int, kind: Kind) -> Column:
+    def only(self, features: Sequence[int]) -> _ArrowTable:
+        return self
+
+    def column_as(self, j: int, kind: Kind, size: float | None) -> Column:
         found = self.column(j)
         if kind is Kind.NUMBERS and found.kind is not kind:
-            texts = [str(value) for value in found.values]
-            return read_column_as(kind, ["" if text == "nan" else text for text in texts])
+            return read_column_as(kind, self._texts(found), size=size)
         if kind is Kind.CATEGORIES and found.kind not in (kind, Kind.TOO_MANY):
             return Column(Kind.OTHER, found.values)
         return Column(kind, found.values)
@@ -421,6 +453,10 @@ class _ArrowTable(Table):
 
 
 _AnyTable = _TextTable | _ArrowTable
+
+
+def _first_with_sign(cells: Sequence[str]) -> str:
+    return next(cell.strip() for cell in cells if {",", "."} & set(cell))
 
 
 def _kind_of_type(arrow_type: Any) -> Kind:
