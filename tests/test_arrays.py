@@ -42,6 +42,16 @@ doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 
 
 @doors
+def test_the_pair_of_open_rows_is_to_be_unpacked(door, tmp_path):
+    np.save(tmp_path / "x.npy", numbers())
+    pair = dbdl.open_rows(tmp_path / "x.npy")
+    with pytest.raises(TypeError, match=r"the pair that open_rows returns.*Unpack it: X, y = open"):
+        door(pair)
+    with pytest.raises(TypeError, match="y is the pair that open_rows returns"):
+        DBDLClassifier(n_sweeps=1, n_chains=1).fit(numbers(), pair)
+
+
+@doors
 @pytest.mark.parametrize(
     ("change", "words"),
     [

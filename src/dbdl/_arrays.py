@@ -143,6 +143,11 @@ def _to_array(values: Any, name: str) -> Array:
             f"{name} is a {type(values).__name__}, which has no values before it is collected. "
             f"Expected an array or a data frame. Call {name}.collect() first."
         )
+    if _is_pair_of_open_rows(values):
+        raise TypeError(
+            f"{name} is the pair that open_rows returns. Expected its rows or its labels. Unpack "
+            "it: X, y = open_rows(...)."
+        )
     # a generator or a file can be read only once
     once = isinstance(values, Iterable) and not hasattr(values, "__len__")
     if isinstance(values, dict | set | frozenset | str | bytes) or (
@@ -159,6 +164,12 @@ def _to_array(values: Any, name: str) -> Array:
             f"{name} does not convert to an array ({error}). Expected rows of one length that hold "
             "numbers. Look for rows that are shorter or longer than others."
         ) from error
+
+
+def _is_pair_of_open_rows(values: Any) -> bool:
+    """Whether values are a reader of rows and their labels, or None."""
+    is_pair = isinstance(values, tuple) and len(values) == 2
+    return is_pair and all(hasattr(values[0], name) for name in ("read", "shape", "dtype"))
 
 
 def _refuse_other_kinds(array: Array, name: str) -> Array:
