@@ -250,11 +250,30 @@ def test_an_empty_cell_of_parquet_is_a_missing_value(tmp_path):
 # ------------------------------------------------------------------------------------------- mat
 
 
+def save_cell(file, cell):
+    """Write a cell of MATLAB 7.3, texts as codes of UTF-16, and return a reference to it."""
+    if isinstance(cell, str):
+        codes = np.frombuffer(cell.encode("utf-16-le"), "<u2") if cell else np.zeros(2, "<u8")
+        item = file.create_dataset(f"#refs#/{len(file.get('#refs#', ()))}", data=codes[:, None])
+        item.attrs["MATLAB_class"] = np.bytes_("char")
+        if not cell:
+            item.attrs["MATLAB_empty"] = 1
+    else:
+        item = file.create_dataset(f"#refs#/{len(file.get('#refs#', ()))}", data=cell)
+        item.attrs["MATLAB_class"] = np.bytes_("double")
+    return item.ref
+
+
 def save_mat73(path, arrays):
     h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, array in arrays.items():
-            file[name] = np.asarray(array).T  # MATLAB's order of axes
+            array = np.asarray(array)
+            if array.dtype == object:
+                array = np.vectorize(lambda cell: save_cell(file, cell), [object])(array)
+                file.create_dataset(name, data=array.T, dtype=h5py.ref_dtype)
+            else:
+                file[name] = array.T  # MATLAB's order of axes
     with path.open("r+b") as file:
         file.write(b"MATLAB 7.3 MAT-file".ljust(512))
 
@@ -293,6 +312,22 @@ def test_mat_of_other_authors_with_samples_in_columns(tmp_path, names):
     np.testing.assert_array_equal(found.X, X)
     np.testing.assert_array_equal(found.y, NUMBERS)
     assert found.is_test.sum() == 2
+
+
+@pytest.mark.parametrize("save", [savemat, save_mat73], ids=["version 5", "version 7.3"])
+@pytest.mark.parametrize("shape", [(6, 1), (1, 6)], ids=str)
+def test_labels_in_a_cell_array_of_matlab_are_texts(tmp_path, save, shape):
+    names = ["Kuh", "Bär", "Kuh", "dog", "Bär", "dog"]
+    path, y = tmp_path / "my.mat", np.array(names, dtype=object).reshape(shape)
+    mixed = np.array(["a", 3.0], dtype=object)
+    save(path, {"X": numbers(), "y": y, "mixed": mixed, "none": np.empty((0, 0))})
+    found = load(path)
+    assert found.y.tolist() == names and found.X.tolist() == numbers().tolist()
+    save(path, {"X": numbers(), "y": NUMBERS - 1, "classes": np.array(["cow", "dog", ""], object)})
+    assert load(path).y.tolist() == ["cow", "dog", "cow", "", "dog", ""]
+    save(path, {"X": numbers(), "y": mixed})
+    with pytest.raises(DataError, match=r"no array y for the labels; it holds X \(6, 3\)"):
+        load(path)
 
 
 def test_mat_with_labels_that_are_not_one_hot_is_refused(tmp_path):

@@ -201,11 +201,20 @@ def _read_version_5(path: Path) -> dict[str, Array]:
     with reading(path, "MATLAB file"):
         found = loadmat(path)
     arrays = {
-        name: np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+        name: _texts_of_cells(np.asarray(value.toarray() if hasattr(value, "toarray") else value))
         for name, value in found.items()
         if not name.startswith("__")
     }
     return {name: array for name, array in arrays.items() if array.dtype.kind in "fiubUc"}
+
+
+def _texts_of_cells(array: Array) -> Array:
+    """Return a cell array of texts as an array of these; any other array as it is."""
+    cells = array.ravel().tolist() if array.dtype == object else []
+    are_texts = (isinstance(c, np.ndarray) and c.dtype.kind == "U" and c.size <= 1 for c in cells)
+    if not cells or not all(are_texts):
+        return array
+    return np.array([str(cell.item()) if cell.size else "" for cell in cells]).reshape(array.shape)
 
 
 def _read_hdf5(path: Path) -> dict[str, Array]:
@@ -213,12 +222,26 @@ def _read_hdf5(path: Path) -> dict[str, Array]:
     with needing("h5py", f"{path} {what}", otherwise):
         import h5py
     with reading(path, "MATLAB file"), h5py.File(path, "r") as file:
+        sets = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
         # HDF5 counts axes in the order of rows, MATLAB in the order of columns
-        return {
-            name: np.asarray(item).T
-            for name, item in file.items()
-            if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
+        arrays = {
+            name: np.asarray(item if item.dtype != h5py.ref_dtype else _cells_of_hdf5(file, item)).T
+            for name, item in sets.items()
         }
+    texts = {name: _texts_of_cells(array) for name, array in arrays.items()}
+    return {name: array for name, array in texts.items() if array.dtype.kind in "fiubU"}
+
+
+def _cells_of_hdf5(file: Any, cells: Any) -> Array:
+    """Return a cell array as objects: texts, as scipy reads them, or None for anything else."""
+    found = np.empty(cells.shape, dtype=object)
+    for place, reference in np.ndenumerate(cells[...]):
+        cell = file[reference]
+        if cell.attrs.get("MATLAB_class") == b"char":
+            codes = [] if "MATLAB_empty" in cell.attrs else np.asarray(cell).T.ravel().tolist()
+            text = np.array(codes, dtype="<u2").tobytes().decode("utf-16-le", "replace")
+            found[place] = np.array([text])
+    return found
 
 
 def _dataset_of_arrays(arrays: Mapping[str, Array], path: Path, options: Options) -> Dataset:
