@@ -412,6 +412,72 @@ def test_headers_are_told_from_rows(tmp_path, first, names):
     assert found.feature_names == names and found.n_samples == N + (names is None)
 
 
+def spectra(first, below=None, n_rows=20, last=None):
+    """A table of spectra below a first line; the cells in ``last`` are the last column."""
+    below = np.random.default_rng(0).random((n_rows, 8)) if below is None else below
+    lines = [first, *(",".join(f"{x:.4f}" for x in row) for row in below)]
+    return "\n".join(line + (last[i] if last else "") for i, line in enumerate(lines))
+
+
+RISING, FALLING = (
+    ",".join(f"{400.1 + 10.1 * i}" for i in order) for order in (range(8), range(7, -1, -1))
+)
+
+
+@pytest.mark.parametrize("first", [RISING, FALLING], ids=["rising", "falling"])
+@pytest.mark.parametrize("n_rows", [1, 20])
+def test_a_first_line_of_wavelengths_is_the_header_and_said(tmp_path, first, n_rows):
+    (tmp_path / "my.csv").write_text(spectra(first, n_rows=n_rows))
+    with pytest.warns(UserWarning, match=r"my.csv: line 1 \(4.*, ...\) was taken for the header"):
+        found = load(tmp_path / "my.csv", labelled=False)
+    assert found.feature_names == tuple(first.split(",")) and found.n_samples == n_rows
+    (tmp_path / "my.csv").write_text(spectra(first, last=[",0", *[",1", ",2"] * 10]))
+    with pytest.warns(UserWarning, match="was taken for the header"):
+        found = load(tmp_path / "my.csv")
+    assert found.classes.tolist() == [1, 2] and found.n_features == 8
+
+
+def test_falling_wavelengths_above_labels_that_come_again_are_the_header(tmp_path, recwarn):
+    (tmp_path / "my.csv").write_text(spectra(FALLING, last=[",kind", *[",ant", ",bee"] * 10]))
+    found = load(tmp_path / "my.csv")
+    assert found.classes.tolist() == ["ant", "bee"] and found.label_name == "kind"
+    assert not recwarn
+
+
+def test_a_first_line_in_order_within_the_range_of_the_others_is_a_row_and_said(tmp_path):
+    below = 1000 * np.random.default_rng(0).random((20, 8))
+    (tmp_path / "my.csv").write_text(spectra(RISING, below))
+    with pytest.warns(UserWarning, match=r"no header was found, so line 1 \(400.1, .*\) was read"):
+        assert load(tmp_path / "my.csv", labelled=False).n_samples == 21
+
+
+@pytest.mark.parametrize(
+    ("first", "below"),
+    [
+        (RISING, np.arange(1.0, 161).reshape(20, 8) ** 1.5 / 30),  # growth: all lines rise
+        ("400,410,420,430,440", np.random.default_rng(0).random((20, 5))),  # may be chance
+        ("400,410,420,430,440,450,430,460", None),  # in no order
+    ],
+    ids=["all rise", "few", "no order"],
+)
+def test_first_lines_of_tables_without_a_header_are_rows(tmp_path, recwarn, first, below):
+    (tmp_path / "my.csv").write_text(spectra(first, below))
+    found = load(tmp_path / "my.csv", labelled=False)
+    assert found.feature_names is None and found.n_samples == 21
+    assert not [one for one in recwarn if "header" in str(one.message)]
+
+
+def test_tables_of_any_numbers_without_a_header_lose_no_row(tmp_path):
+    rng = np.random.default_rng(1)
+    for kind in (rng.normal, rng.lognormal, rng.uniform):
+        for n_rows in (2, 30):
+            rows = kind(size=(n_rows, 6)) * 10.0 ** np.arange(6)  # larger from column to column
+            (tmp_path / "my.csv").write_text(
+                "\n".join(",".join(map(repr, row)) for row in rows.tolist())
+            )
+            assert load(tmp_path / "my.csv", labelled=False).n_samples == n_rows
+
+
 def test_columns_without_a_header_go_by_their_numbers(tmp_path):
     rows = [f"{y},{x},{x[::-1]}" for x, y in zip(LENGTHS, CLASSES, strict=True)]
     (tmp_path / "my.csv").write_text("\n".join(rows))

@@ -70,8 +70,10 @@ def read_csv(path: Path, options: Options) -> Dataset:
     - its cells count 0, 1, 2, ..., as pandas writes them;
     - one of its cells is the name of a column that was asked for;
     - its last cell is the only one of that column that is not a number;
-    - its cells ascend (wavelengths), and the last is a word that does not come again, unlike the
-      labels below it;
+    - its cells rise or fall (wavelengths), and the last is a word that does not come again, unlike
+      the labels below it;
+    - it has six or more numbers, which rise or fall as those of no other line do, and lie outside
+      of the range of all of them; a warning says so;
     - most of its cells are words, and one of them stands above numbers.
 
     Columns that number or name the rows are left out, see `dbdl._columns`.

@@ -17,16 +17,21 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dbdl._columns import is_unnamed
 from dbdl._files import DataError, reading
 from dbdl._warnings import warn_caller
-from dbdl.datasets.cells import is_missing, is_number
+from dbdl.datasets.cells import is_missing, is_number, read_numbers
 from dbdl.datasets.dataset import needing
 
 #: Separators; where several cut all lines into equally many cells, the first is the one.
 DELIMITERS = "\t;,"
 #: The path that stands for standard input.
 STDIN = "-"
+#: A row of fewer numbers may rise or fall from cell to cell by chance; of six, one row in 360 does.
+FEWEST_NAMES = 6
 #: Lines that show the separator.
 HEAD = 50
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
@@ -159,6 +164,7 @@ def split_header(
         )
     first = [cell.strip() for cell in lines[0][1]]
     is_header = are_known(first) or _is_header([cells for _, cells in lines])
+    is_header = is_header or _is_header_of_numbers(path, lines)
     names = first if is_header else None
     body = lines if names is None else lines[1:]
     if not body:
@@ -179,8 +185,64 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
     named = list(itertools.dropwhile(is_unnamed, inner))
     counts = len(named) > 1 and named == [str(j) for j in range(len(named))]
     lasts = [cells[-1] for cells in rows]
-    named_last = _is_ascending(named) and lasts.count(lasts[0]) == 1 and _recur(lasts[1:])
+    named_last = _is_ordered(named) and lasts.count(lasts[0]) == 1 and _recur(lasts[1:])
     return words or counts or _is_only_word(lasts) or named_last or _are_mostly_words(rows)
+
+
+def _is_header_of_numbers(path: Path, lines: list[Line]) -> bool:
+    """Whether the numbers of the first line can only be names, as wavelengths are; said either way.
+
+    They rise or fall from cell to cell, as those of no other line do, and none of them lies in the
+    range of the numbers below. If only the first is true, a warning asks.
+    """
+    rows = [cells for _, cells in lines]
+    places = [j for j, cell in enumerate(rows[0]) if is_number(cell)]
+    labelled = places[:-1] if places and places[-1] == len(rows[0]) - 1 else []
+    for chosen in (places, labelled):
+        if len(chosen) < FEWEST_NAMES or len(rows) < 2:
+            continue
+        numbers = _numbers_below_ordered([[cells[j] for j in chosen] for cells in rows])
+        if numbers is None or _are_ordered(numbers[1:]).any():
+            continue
+        names, below = numbers[0], numbers[1:][np.isfinite(numbers[1:])]
+        is_apart = (
+            (names < below.min(initial=np.inf)) | (names > below.max(initial=-np.inf))
+        ).all()
+        line, shown = lines[0][0], ", ".join(rows[0][j].strip() for j in chosen[:2])
+        if is_apart and len(below):
+            warn_caller(
+                f"{path}: line {line} ({shown}, ...) was taken for the header, since its numbers "
+                "are in order and lie outside of those below; if it is a row, write a line of "
+                "names above it"
+            )
+            return True
+        warn_caller(
+            f"{path}: no header was found, so line {line} ({shown}, ...) was read as a row; if "
+            "its numbers name the columns, write a letter before each"
+        )
+        return False
+    return False
+
+
+def _numbers_below_ordered(rows: Sequence[Sequence[str]]) -> NDArray[np.float64] | None:
+    """Return cells as numbers with decimal points, or else commas, if the first line is in order.
+
+    None if it is not, or a cell is not a number.
+    """
+    for decimal in ".,":
+        first = read_numbers(rows[0], decimal)
+        if first is None or not _are_ordered(first):
+            continue
+        others = [read_numbers(cells, decimal) for cells in rows]
+        if all(numbers is not None for numbers in others):
+            return np.array(others)
+    return None
+
+
+def _are_ordered(numbers: NDArray[np.float64]) -> Any:
+    """Whether numbers rise or fall along the last axis."""
+    directions = np.sign(np.diff(numbers))
+    return np.abs(directions.sum(axis=-1)) == numbers.shape[-1] - 1
 
 
 def _is_only_word(cells: Sequence[str]) -> bool:
@@ -196,13 +258,13 @@ def _are_mostly_words(rows: Sequence[Sequence[str]]) -> bool:
     return mostly and any(_is_only_word([cells[j] for cells in rows]) for j in words)
 
 
-def _is_ascending(cells: Sequence[str]) -> bool:
-    """Whether cells are numbers in ascending order, as wavelengths are that name columns."""
+def _is_ordered(cells: Sequence[str]) -> bool:
+    """Whether cells are numbers that rise, or fall, as wavelengths do that name columns."""
     try:
-        values = [float(cell) for cell in cells]
+        values = np.array([float(cell) for cell in cells])
     except ValueError:
         return False
-    return len(cells) > 1 and all(a < b for a, b in itertools.pairwise(values))
+    return len(cells) > 1 and bool(_are_ordered(values))
 
 
 def _recur(labels: Sequence[str]) -> bool:
