@@ -195,7 +195,9 @@ def test_outputs_that_would_harm_are_refused(folder):
 
 def test_options_that_make_no_sense_are_refused(folder):
     start = ("map", folder / "model.skops", folder / "scene.hdr", "-o", folder / "map.hdr")
-    refused(folder, "odd number", *start, "--window", 4)
+    for window in (4, 999):
+        expected = f"window={window}; expected an odd number of pixels from 1 to 99"
+        refused(folder, expected, *start, "--window", window)
     refused(folder, "'scores' or 'codes'", *start, "--window", 3, "--together", "pixels")
     refused(folder, "either", *start, "--refuse-below", 0.5, "--max-error", 0.1)
     refused(folder, "--truth", "fit", folder / "scene.hdr", "-o", folder / "new.skops")

@@ -33,7 +33,8 @@ def map_scene(
     ] = None,
     truth: Truth = None,
     window: Annotated[
-        int, typer.Option(min=1, help="Side of the window of pixels that decide together; odd.")
+        int,
+        typer.Option(min=1, help="Side of the window of pixels that decide together; odd, to 99."),
     ] = 1,
     together: Annotated[
         str, typer.Option(help="What pixels of a window share: scores, or the atoms of codes.")

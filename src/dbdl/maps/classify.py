@@ -26,6 +26,8 @@ Numbers = NDArray[np.uint16]
 #: Windows that share their neighbours' answers are computed on blocks of this many times as many
 #: lines, so that few lines at the edges of blocks are classified twice.
 WINDOW_BLOCKS = 4
+#: Side of the largest window.
+LARGEST_WINDOW = 99
 #: Wavelengths in nanometres that differ by less are those of the same band.
 SAME_WAVELENGTH = 5.0
 
@@ -178,7 +180,7 @@ def classify_cube(
     cube : Cube, str, path-like or DataArray
         As for `read_cube`.
     window : int, default=1
-        Side in pixels of the window of neighbours that decide with a pixel; odd.
+        Side in pixels of the window of neighbours that decide with a pixel; odd, at most 99.
     together : {"scores", "codes"}, default="scores"
         What the pixels of a window share: the mean of their scores, or the atoms of their codes
         (simultaneous matching pursuit, for a `DBDLClassifier` only).
@@ -272,8 +274,10 @@ def _answers(
     max_error: float | None,
 ) -> Answers:
     check_bands(model, cube)
-    if isinstance(window, bool) or window not in range(1, 100) or window % 2 == 0:
-        raise DataError(f"window={window!r}; expected an odd number of pixels, such as 3")
+    if isinstance(window, bool) or window not in range(1, LARGEST_WINDOW + 1) or window % 2 == 0:
+        raise DataError(
+            f"window={window!r}; expected an odd number of pixels from 1 to {LARGEST_WINDOW}"
+        )
     if rule not in ("scores", "codes"):
         raise DataError(f"together={rule!r}; expected 'scores' or 'codes'")
     has_probabilities = hasattr(model, "predict_proba")
