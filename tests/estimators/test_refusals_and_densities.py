@@ -158,7 +158,10 @@ def test_rows_that_are_read_in_parts_get_the_same_answers(model, parts, tmp_path
     [
         (lambda m, X: m.refuse(X), "max_error=None and min_probability=None. Expected one"),
         (lambda m, X: m.refuse(X, max_error=0.1, min_probability=0.5), "Expected one of them"),
-        (lambda m, X: m.refuse(X, max_error=1.0), "max_error=1.0. Expected a number above 0 and"),
+        (
+            lambda m, X: m.refuse(X, max_error=1.0),
+            "max_error=1.0. Expected a number above 0 and below 1, such as 0.05",
+        ),
         (lambda m, X: m.refuse(X, max_error=True), "max_error=True"),
         (lambda m, X: m.refuse(X, max_error=0.1, confidence=np.nan), "confidence=nan"),
         (lambda m, X: m.refuse(X, min_probability=0.5, confidence=0.9), "Leave confidence out"),

@@ -117,7 +117,7 @@ class RefusalMixin:
                 )
             least = _share(min_probability, "min_probability")
             return self.predict_proba(X).max(axis=1) < least
-        max_error = _share(max_error, "max_error")
+        max_error = _share(max_error, "max_error", 0.05)
         confidence = _share(CONFIDENCE if confidence is None else confidence, "confidence")
         threshold = highest_refused(self._measured(), max_error, confidence)
         return self.predict_proba(X).max(axis=1) <= threshold
@@ -151,9 +151,11 @@ class RefusalMixin:
         return self.refusals_
 
 
-def _share(value: Any, name: str) -> float:
-    """Return a number above 0 and below 1."""
+def _share(value: Any, name: str, example: float = 0.9) -> float:
+    """Return a number above 0 and below 1; a message names the example."""
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if not 0 < number < 1:
-        raise ValueError(f"{name}={value!r}. Expected a number above 0 and below 1, such as 0.9.")
+        raise ValueError(
+            f"{name}={value!r}. Expected a number above 0 and below 1, such as {example}."
+        )
     return number
