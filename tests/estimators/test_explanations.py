@@ -191,6 +191,8 @@ def test_a_feature_at_its_mean_has_no_share():
     row = new.iloc[0].copy()
     row["ash"] = X["ash"].mean()
     why = model.explain(row, baseline=X.mean().to_numpy())
+    as_a_row = model.explain(row, baseline=X.mean().to_numpy()[np.newaxis])
+    np.testing.assert_array_equal(why.shares, as_a_row.shares)
     assert why.shares[list(X.columns).index("ash")] == pytest.approx(0, abs=1e-14)
 
 
@@ -321,7 +323,9 @@ def test_explanations_are_frozen_records_that_can_be_pickled():
         ({"against": "fourth"}, "against='fourth' is not among the classes"),
         ({"against": "first"}, "against='first' is the predicted class of row 0 of X"),
         ({"baseline": [1.0, 2.0]}, "baseline has the shape"),
-        ({"baseline": [np.nan] * 13}, "not finite"),
+        ({"baseline": [0] * 12 + [np.nan]}, "baseline has values that are NaN or infinite"),
+        ({"baseline": [0] * 12}, r"baseline has the shape \(12,\). Expected 13 numbers, one per f"),
+        ({"baseline": [[0] * 13] * 2}, r"shape \(2, 13\). Expected 13 numbers.* Pass one row"),
         ({"y_train": ["first"]}, "y_train without X_train"),
         ({"n_nearest": 0}, "n_nearest"),
         ({"n_nearest": 1.5}, "n_nearest"),

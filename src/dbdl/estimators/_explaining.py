@@ -83,7 +83,7 @@ class ExplainingMixin:
         against : label, default=None
             The class to compare the predicted one with. None means the class with the second
             highest score.
-        baseline : array-like of shape (n_features,), default=None
+        baseline : array-like of shape (n_features,) or (1, n_features), default=None
             The row that rows are compared with. None means the mean of the training rows: that of
             ``X_train`` if given, or otherwise the mean that the views subtract (0 if none does).
         X_train : array-like of shape (n_training_rows, n_features), default=None
@@ -203,12 +203,17 @@ class ExplainingMixin:
             mean: Doubles = np.mean(train, axis=0, dtype=np.float64)
             return mean
         baseline = as_numbers(given, "baseline").astype(np.float64)
-        if baseline.shape != (self.n_features_in_,) or not np.isfinite(baseline).all():
+        if baseline.shape not in ((self.n_features_in_,), (1, self.n_features_in_)):
             raise ValueError(
-                f"baseline has the shape {baseline.shape}, or values that are not finite. Expected "
-                f"{self.n_features_in_} finite numbers, one per feature."
+                f"baseline has the shape {baseline.shape}. Expected {self.n_features_in_} numbers, "
+                "one per feature. Pass one row."
             )
-        return baseline
+        if not np.isfinite(baseline).all():
+            raise ValueError(
+                "baseline has values that are NaN or infinite. Expected finite numbers. Replace "
+                "them, by the means of their features say."
+            )
+        return baseline.ravel()
 
     def _atom_shares(
         self, codes: list[csr_matrix], pair: Pair, nearest: Nearest
