@@ -463,6 +463,33 @@ def test_decisions_on_tables_name_features(tmp_path):
     assert "other features (" in page.text and "the average row" in page.text
 
 
+def test_zeros_that_rows_are_compared_with_are_not_called_averages(tmp_path):
+    X, y, X_test, y_test = digits()
+    plain = DBDLClassifier(n_sweeps=2, n_chains=1, views=["plain"], random_state=0).fit(X, y)
+    names = [f"pixel {j}" for j in range(64)]
+    why = plain.explain(X_test[0])
+    one = Page(write_explanation(why, tmp_path / "why.html").read_text(encoding="utf-8"))
+    report = page_of(plain, X_test, y_test, tmp_path, feature_names=names)
+    for page in (one, report):
+        assert "a row of zeros" in page.text and "average row" not in page.text
+        assert "average" not in headings_of(page, "feature")
+    compared = fitted().explain(X_test[0])
+    one = Page(write_explanation(compared, tmp_path / "why.html").read_text(encoding="utf-8"))
+    for page in (one, page_of(fitted(), X_test, y_test, tmp_path, feature_names=names)):
+        assert "average row" in page.text and "average" in headings_of(page, "feature")
+
+
+def headings_of(page, first):
+    """Headings of the first table whose first column is called so."""
+    rows = re.findall(r"<thead><tr>(.*?)</tr></thead>", page.source, re.DOTALL)
+    every = [re.findall(r"<th [^>]*>(.*?)</th>", row) for row in rows]
+    found = next(headings for headings in every if headings[0] == first)
+    body = page.source[page.source.index(f">{first}</th>") :]
+    row = re.search(r"<tbody>\s*<tr>(.*?)</tr>", body, re.DOTALL)[1]
+    assert row.count("<th") + row.count("<td") == len(found)
+    return found
+
+
 def test_decisions_on_images_have_heat_maps_of_shares(tmp_path):
     page = report(tmp_path, image_shape=(8, 8))
     assert "shares of the pixels: blue for" in page.text

@@ -207,17 +207,17 @@ def _print(found: Explanation, rows: Dataset, number: int, learned: TrainingRows
     names = _names_of(learned)
     print(found.in_words(names))
     shown, others = found.largest(N_FEATURES)
-    table = [("feature", "value", "average", f"share for {found.predicted}")]
-    table += [
-        (part.name, part.shown_value, part.shown_baseline, f"{part.share:+.3f}") for part in shown
-    ]
+
+    def line(name: str, share: float, *cells: str) -> list[str]:
+        filled = [name, *cells, "", ""][: len(found.headings)]
+        return [*filled, f"{share:+.3f}"]
+
+    lines = [line(part.name, part.share, part.shown_value, part.shown_baseline) for part in shown]
     if others is not None:
-        table.append((str(others), "", "", f"{others.share:+.3f}"))
-    table.append((found.baseline_in_words, "", "", f"{found.constant:+.3f}"))
-    table.append(("difference of the scores", "", "", f"{found.difference:+.3f}"))
-    kept = [0, 1, 2, 3] if found.has_averages else [0, 1, 3]
-    headings, *lines = ([row[j] for j in kept] for row in table)
-    terminal.print_columns(headings, lines)
+        lines.append(line(str(others), others.share))
+    lines.append(line(found.baseline_in_words, found.constant))
+    lines.append(line("difference of the scores", found.difference))
+    terminal.print_columns([*found.headings, f"share for {found.predicted}"], lines)
     if found.training_rows:
         behind = (
             (names(row.row), "" if row.label is None else str(row.label), f"{row.share:+.3f}")

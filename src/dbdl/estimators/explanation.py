@@ -299,6 +299,11 @@ class Explanation(Record):
         return bool(self.baseline.any())
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        """Headings of a table of features, before those of their shares."""
+        return ("feature", "value", "average") if self.has_averages else ("feature", "value")
+
+    @property
     def baseline_in_words(self) -> str:
         """The row that the row is compared with."""
         return "the average row" if self.has_averages else "a row of zeros"
