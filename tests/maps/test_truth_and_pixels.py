@@ -5,6 +5,7 @@ import pytest
 import scipy.io
 from envi_files import some_values, write_cube
 
+from dbdl.datasets import load
 from dbdl.experiments.protocol import Protocol
 from dbdl.maps import labelled_pixels, make_scene, read_cube, read_truth
 from dbdl.maps.cube import DataError
@@ -58,6 +59,17 @@ def test_labels_of_points_that_are_no_numbers_of_64_bits_are_names(tmp_path, cub
     assert read_truth(tmp_path / "points.csv", cube).classes.tolist() == labels
 
 
+@pytest.mark.parametrize(
+    "labels", [["-1", "2"], ["3.0", "1"], ["9" * 18, "1"], [f"{2**63 - 1}", "1"],
+               [f"{2**63}", "1"], ["007", "7"], ["7", "dog"]], ids=" and ".join,
+)  # fmt: skip
+def test_labels_of_points_are_those_of_tables(tmp_path, cube, labels):
+    text = "\n".join(f"{1 + i};{1 + i % 3};{label}" for i, label in enumerate(labels * 2))
+    (tmp_path / "points.csv").write_text("row;column;label\n" + text)
+    expected = load(tmp_path / "points.csv").classes.tolist()
+    assert read_truth(tmp_path / "points.csv", cube).classes.tolist() == expected
+
+
 def test_points_in_map_coordinates_fall_into_their_pixels(tmp_path, cube):
     rows, columns = np.nonzero(LABELS)
     x, y = cube.georeference.centres(rows, columns)
@@ -91,6 +103,7 @@ def test_points_are_read_as_other_tables_are(tmp_path, cube):
         ("row,column,label\n1,9,a", "1 of 1 points are outside"),
         ("row,column,label\n1,x,a", "line 2: column is 'x'"),
         ("row,column,label\n1,1.5,a", "whole numbers"),
+        ("row,column,label\n1,1,1.5", "labels are whole numbers or names, but one is 1.5"),
         ("row,column,label\n1,nan,a", "not finite"),
         ("row,column,label\n1,1,a\n1,1,b", "two labels"),
         ("row,column,label\n", "but no rows"),

@@ -119,6 +119,23 @@ def is_number(cell: str) -> bool:
     return not is_missing(cell) and any(_reads(cell, decimal) for decimal in ".,")
 
 
+def labels_of_texts(labels: Sequence[str], usual: Callable[[], str] = lambda: ".") -> Array:
+    """Return whole numbers where all labels are, else labels as written: 007 and 7 are two classes.
+
+    So are numbers of more than 64 bits. Numbers with decimals become floats, which `clean_labels`
+    takes or refuses.
+    """
+    as_written = np.array(labels)
+    if not all(map(is_number, labels)) or any(map(LEADING_ZERO.fullmatch, labels)):
+        return as_written
+    try:
+        return np.array([int(label) for label in labels], dtype=np.int64)
+    except OverflowError:
+        return as_written
+    except ValueError:
+        return read_column(labels, usual).values
+
+
 def _reads(cell: str, decimal: str) -> bool:
     try:
         number(cell, decimal)

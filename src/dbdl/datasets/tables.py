@@ -36,12 +36,11 @@ from dbdl._files import reading
 from dbdl._warnings import warn_caller
 from dbdl.datasets.cells import (
     ADVICE,
-    LEADING_ZERO,
     NO_LABEL,
     Column,
     Kind,
-    is_number,
     kind_of_texts,
+    labels_of_texts,
     number,
     read_column,
     read_column_as,
@@ -390,19 +389,9 @@ class _TextTable(Table):
     def labels(self, j: int) -> Array:
         labels = [cell.strip() for cell in self.cells(j)]
         known = [label for label in labels if label.lower() not in NO_LABEL]
-        return _with_gaps(self._known(known), [label.lower() in NO_LABEL for label in labels])
-
-    def _known(self, labels: Sequence[str]) -> Array:
-        """Whole numbers where all are, else as they are written: 007 and 7 are two classes."""
-        as_written = np.array(labels)
-        if not all(map(is_number, labels)) or any(map(LEADING_ZERO.fullmatch, labels)):
-            return as_written
-        try:
-            return np.array([int(label) for label in labels], dtype=np.int64)
-        except OverflowError:
-            return as_written
-        except ValueError:  # `make_dataset` says so if they are not labels
-            return read_column(labels, self.usual).values
+        return _with_gaps(
+            labels_of_texts(known, self.usual), [label.lower() in NO_LABEL for label in labels]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from dbdl._files import checked_path, reading
 from dbdl._warnings import warn_caller
-from dbdl.datasets.cells import NO_LABEL
+from dbdl.datasets.cells import NO_LABEL, labels_of_texts
 from dbdl.datasets.dataset import clean_labels
 from dbdl.datasets.texts import Line, content_of, lines_of_text, split_header
 from dbdl.maps.cube import Array, Cube, DataError
@@ -30,8 +29,6 @@ POINT_HEADINGS = {
     "y": ("y", "northing", "lat", "latitude"),
     "label": ("label", "class", "labels", "name", "target"),
 }
-#: Labels of points that are numbers, of 64 bits; 007 is a name.
-_WHOLE_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,9 +254,7 @@ def _read_points(path: Path, cube: Cube, array: str | None) -> Truth:
     one, other = (
         _numbers(lines, where[kind], headings[where[kind]], path) for kind in (first, second)
     )
-    labels = np.array([cells[where["label"]].strip() for _, cells in lines])
-    if all(map(_WHOLE_NUMBER.fullmatch, labels)):
-        labels = labels.astype(np.int64)
+    labels = labels_of_texts([cells[where["label"]].strip() for _, cells in lines])
     if by_pixel:
         if not np.array_equal(one, np.round(one)) or not np.array_equal(other, np.round(other)):
             raise DataError(f"{path}: rows and columns are whole numbers; use x and y otherwise")
