@@ -16,6 +16,7 @@ from dbdl.experiments.rows import LabelledRows
 from dbdl.experiments.run import run_table
 from dbdl.experiments.spec import Entry, Table
 from dbdl.own_methods import import_method
+from dbdl.registry import name_of
 
 
 def test_a_registered_class_is_compared_and_its_grid_is_searched():
@@ -35,6 +36,16 @@ def test_pipelines_and_functions_are_made_afresh_with_settings():
     assert made[-1].shrink_threshold == 2 and pipeline[-1].shrink_threshold is None
     method = dbdl.register("made", lambda **given: NearestCentroid(**given), about="By hand.")
     assert method(shrink_threshold=3).shrink_threshold == 3 and method.in_a_line == "By hand"
+
+
+def test_estimators_go_by_the_names_of_their_methods():
+    for name, method in dbdl.methods().items():
+        assert name_of(method()) == name
+    assert name_of(dbdl.methods()["RBF SVM"](C=3.0)) == "RBF SVM"
+    assert name_of(dbdl.methods()["SRC (OMP)"](n_nonzero=3)) == "SRC (OMP)"
+    assert name_of(GaussianNB()) == "GaussianNB"
+    dbdl.register("bayes", GaussianNB)
+    assert name_of(GaussianNB(var_smoothing=1.0)) == "bayes"
 
 
 def test_a_name_of_ones_own_is_replaced_and_one_of_the_package_is_not():

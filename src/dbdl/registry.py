@@ -307,3 +307,32 @@ def methods() -> dict[str, Method]:
     CRCClassifier(penalty=0.01)
     """
     return {method.name: method for method in (*PACKAGED, *OWN.values())}
+
+
+def name_of(estimator: Any) -> str:
+    """Return the name of the method that an estimator is of; that of its class if it is of none.
+
+    Of the methods of its kind it is that with the most parameters alike.
+
+    Examples
+    --------
+    >>> import dbdl
+    >>> from dbdl.registry import name_of
+    >>> name_of(dbdl.methods()["RBF SVM"](C=10.0))
+    'RBF SVM'
+    """
+    fresh = {method.name: method() for method in methods().values()}
+    alike = {name: model for name, model in fresh.items() if _kind(model) == _kind(estimator)}
+    own = _written(estimator)
+    return max(
+        alike, key=lambda name: len(own & _written(alike[name])), default=type(estimator).__name__
+    )
+
+
+def _kind(estimator: Any) -> tuple[type, type]:
+    return type(estimator), type(getattr(estimator, "classifier", None))
+
+
+def _written(estimator: Any) -> set[tuple[str, str]]:
+    """Parameters and their values as texts, which are equal or not whatever they are."""
+    return {(name, repr(value)) for name, value in estimator.get_params().items()}

@@ -214,7 +214,7 @@ def test_other_methods_say_that_they_cannot_explain(folder):
     X, y = load_wine(return_X_y=True)
     save(CRCClassifier().fit(X, y), folder / "other.skops")
     found = explain(folder, "other.skops", "row.csv")
-    assert found.exit_code == 2 and "cannot explain its answers" in found.output
+    assert found.exit_code == 2 and "CRC cannot explain its answers" in found.output
 
 
 # ------------------------------------------------------------------------- tables of columns

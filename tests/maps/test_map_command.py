@@ -212,6 +212,15 @@ def test_options_that_make_no_sense_are_refused(folder):
     refused(folder, "expected 2 to 40", *start, 50)
 
 
+def test_a_method_without_probabilities_is_named_as_the_user_knows_it(folder):
+    fit = ("fit", folder / "scene.hdr", "--truth", folder / "truth.hdr", "--method", "RBF SVM")
+    assert run(*fit, "-o", folder / "svm.skops").exit_code == 0
+    start = ("map", folder / "svm.skops", folder / "scene.hdr", "-o", folder / "map.hdr")
+    for option, value in (("--window", 3), ("--refuse-below", 0.5), ("--max-error", 0.1)):
+        expected = f"RBF SVM gives no probabilities; leave {option} out"
+        refused(folder, expected, *start, option, value)
+
+
 def test_a_class_inside_of_one_block_is_named(folder):
     labels = np.ones(SHAPE, int)
     labels[:, 20:] = 2

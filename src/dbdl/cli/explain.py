@@ -25,6 +25,7 @@ from dbdl.datasets import Dataset
 from dbdl.datasets.image_rows import FILE
 from dbdl.estimators.explanation import Cell, Explanation, FeatureShare
 from dbdl.persistence import load as load_model
+from dbdl.registry import name_of
 
 #: Features, and training rows, that are printed.
 N_FEATURES, N_ROWS = 10, 5
@@ -70,7 +71,7 @@ def explain(
     classifier = whole[-1] if isinstance(whole, Pipeline) else whole
     if not hasattr(classifier, "explain"):
         raise UserError(
-            f"{type(classifier).__name__} cannot explain its answers; models of DBDL can: dbdl fit "
+            f"{name_of(classifier)} cannot explain its answers; models of DBDL can: dbdl fit "
             "--method DBDL"
         )
     rows = inputs.read_data_for(whole, model, data, label)

@@ -28,7 +28,7 @@ from dbdl.experiments.measure import common_settings
 from dbdl.experiments.rows import labelled_rows
 from dbdl.maps import is_cube_file
 from dbdl.persistence import read_columns
-from dbdl.registry import methods
+from dbdl.registry import methods, name_of
 from dbdl.rows.copies import first_copies
 
 #: Start of the name of a setting of a model, `ModelSettings`.
@@ -311,6 +311,23 @@ def note_copies(rows: Dataset) -> None:
             f"{n_copies} of {rows.n_samples} rows are copies of others. A row that was learned "
             "from may be tested too, so the figures may be too good: leave the copies out"
         )
+
+
+def check_probabilities(classifier: Any, asked: str) -> None:
+    """Refuse a classifier without probabilities, and say which methods have them."""
+    if hasattr(classifier, "predict_proba"):
+        return
+    name = name_of(classifier)
+    without = [m.name for m in methods().values() if not hasattr(m(), "predict_proba")]
+    if getattr(classifier, "calibrate", True) is False:
+        others = "fit it with --set calibrate=true"
+    elif name in without:
+        others = (
+            f"fit another method: all but {', '.join(without[:-1])} and {without[-1]} have them"
+        )
+    else:
+        others = "fit a model of a method that has them, such as DBDL"
+    raise UserError(f"{name} gives no probabilities; leave {asked} out, or {others}")
 
 
 def check_complete(rows: Dataset, name: str) -> None:

@@ -41,6 +41,7 @@ from dbdl.datasets.preparation import (
 from dbdl.learn.choice import ENSEMBLE_RESULTS
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
+from dbdl.registry import name_of
 from dbdl.rows.copies import first_copies
 
 #: Figures of fewer rows than these are mentioned: one row changes the accuracy by 5 points or more.
@@ -224,7 +225,7 @@ def predict(
     with user_mistakes():
         classifier, numbers = inputs.prepared(whole, rows)
         if not takes_gaps(classifier):
-            inputs.check_complete(numbers, type(classifier).__name__)
+            inputs.check_complete(numbers, name_of(classifier))
         found = Answers(
             rows,
             np.asarray(classifier.predict(numbers.X)),
@@ -243,12 +244,10 @@ def predict(
 def _check_abilities(
     classifier: Any, probabilities: bool, refuse: float | None, refuse_below: float | None
 ) -> None:
-    name = type(classifier).__name__
     if refuse is not None and refuse_below is not None:
         raise UserError("--refuse and --refuse-below cannot both be given; leave one out")
-    asked = "-p" if probabilities else "--refuse-below"
-    if (probabilities or refuse_below is not None) and not hasattr(classifier, "predict_proba"):
-        raise UserError(f"{name} gives no probabilities; leave {asked} out")
+    if probabilities or refuse_below is not None:
+        inputs.check_probabilities(classifier, "-p" if probabilities else "--refuse-below")
     if refuse is not None and getattr(classifier, "refusals_", None) is None:
         raise UserError(
             "--refuse needs a model that kept rows back to measure its errors on: fit it with dbdl "

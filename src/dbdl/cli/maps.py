@@ -10,6 +10,7 @@ import typer
 
 from dbdl.cli import outputs, progress, terminal
 from dbdl.cli.errors import UserError, user_mistakes
+from dbdl.cli.inputs import check_probabilities
 from dbdl.cli.options import AsJson, Truth
 from dbdl.cli.outputs import MAP_NUMBERS, MAPS, PICTURES
 from dbdl.cli.terminal import note, say
@@ -68,6 +69,10 @@ def map_scene(
     labels = None if truth is None else read_truth(truth, cube)
     if not hasattr(estimator, "predict") or not hasattr(estimator, "classes_"):
         raise UserError(f"{model} holds a {type(estimator).__name__}, expected a classifier")
+    asked = {"--window": window > 1, "--refuse-below": refuse_below, "--max-error": max_error}
+    for option, value in asked.items():
+        if value:
+            check_probabilities(estimator, option)
     check_bands(estimator, cube)
     check_wavelengths(read_columns(model).features, cube)
     if "n_jobs" in estimator.get_params():
