@@ -209,6 +209,10 @@ def test_options_that_make_no_sense_are_refused(folder):
     refused(folder, "is for cubes", "fit", "iris", "--blocks", 4, "-o", folder / "new.skops")
     start = ("compare", folder / "scene.hdr", "--truth", folder / "truth.hdr", "--blocks")
     refused(folder, "too few for 5 folds", *start, 2)
+    fit = ("fit", *start[1:], 2, "-o", folder / "new.skops")
+    refused(folder, "--blocks 2 cuts the scene into 4 blocks with labels, too few to set one in 5 "
+            "aside to test on. Expected at least 5. Give a larger number; without --blocks, none",
+            *fit)  # fmt: skip
     refused(folder, "expected 2 to 40", *start, 50)
 
 
@@ -229,6 +233,10 @@ def test_a_class_inside_of_one_block_is_named(folder):
     refused(folder, "all rows of class '3' are in the groups of one fold", "compare",
             folder / "scene.hdr", "--truth", folder / "labels.npy", "--blocks", 4, "-m", "1-NN",
             )  # fmt: skip
+    refused(folder, "all labelled pixels of class '3' may be set aside to test on, since they are "
+            "in one fifth of the blocks. Give --blocks a larger number; without --blocks, none is",
+            "fit", folder / "scene.hdr", "--truth", folder / "labels.npy", "--blocks", 4,
+            "-o", folder / "new.skops")  # fmt: skip
 
 
 def test_a_model_that_measured_no_refusals_says_so(folder):

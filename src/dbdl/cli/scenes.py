@@ -13,7 +13,7 @@ from dbdl.cli.inputs import check_classes
 from dbdl.cli.terminal import say
 from dbdl.datasets import Dataset
 from dbdl.experiments.measure import Part
-from dbdl.experiments.protocol import Protocol, group_folds
+from dbdl.experiments.protocol import FoldError, Protocol, group_folds
 from dbdl.maps import labelled_pixels, read_cube, read_truth
 
 #: Labelled pixels per class, and blocks per side of a scene, unless others are asked for.
@@ -56,8 +56,20 @@ def read_scene_parts(
     if rows.groups is None:
         return rows, None
     assert rows.y is not None
-    with user_mistakes():
+    n_blocks, none = len(np.unique(rows.groups)), "without --blocks, none is set aside"
+    if n_blocks < FIFTH:
+        raise UserError(
+            f"--blocks {blocks} cuts the scene into {n_blocks} blocks with labels, too few to set "
+            f"one in {FIFTH} aside to test on. Expected at least {FIFTH}. Give a larger number; "
+            f"{none}."
+        )
+    try:
         fold = group_folds(rows.y, rows.groups, FIFTH, seed)[0]
+    except FoldError as error:
+        raise UserError(
+            f"all labelled pixels of class {error.label!r} may be set aside to test on, since "
+            f"they are in one fifth of the blocks. Give --blocks a larger number; {none}."
+        ) from error
     test = Part(rows.X[fold.test], rows.y[fold.test])
     learn = replace(
         rows, X=rows.X[fold.train], y=rows.y[fold.train], groups=rows.groups[fold.train]

@@ -101,6 +101,18 @@ def random_split(y: Array, per_class: float, rng: np.random.Generator) -> Split:
     return Split(np.flatnonzero(chosen), np.flatnonzero(~chosen))
 
 
+class FoldError(ValueError):
+    """All rows of a class, ``label``, are in one fold."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        super().__init__(
+            f"all rows of class {label!r} are in the groups of one fold, where it cannot be "
+            "learned. Use smaller groups (for a scene: more blocks), fewer folds, or leave the "
+            "class out."
+        )
+
+
 def group_folds(y: Array, groups: Array | None, n_folds: int, seed: int) -> list[Split]:
     """Folds of whole groups, with nearly equal shares of the classes.
 
@@ -117,11 +129,7 @@ def group_folds(y: Array, groups: Array | None, n_folds: int, seed: int) -> list
     for fold in found:
         absent = np.setdiff1d(np.unique(y), y[fold.train])
         if len(absent):
-            raise ValueError(
-                f"all rows of class {str(absent[0])!r} are in the groups of one fold, where it "
-                "cannot be learned. Use smaller groups (for a scene: more blocks), fewer folds, or "
-                "leave the class out."
-            )
+            raise FoldError(str(absent[0]))
     return found
 
 
