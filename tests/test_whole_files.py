@@ -90,7 +90,7 @@ def test_a_path_of_another_kind_is_named(path):
 def test_a_path_that_no_file_can_have_is_named():
     with pytest.raises(ValueError, match=r"'a\\x00b' holds a null byte"):
         checked_path("a\0b")
-    with pytest.raises(ValueError, match="the path is empty"):
+    with pytest.raises(ValueError, match="the path is empty; give the name of a file or folder"):
         checked_path("")
 
 

@@ -42,7 +42,7 @@ def checked_path(path: object) -> Path:
         shown = repr(path)[:60]
         raise TypeError(f"expected a path as text, got {shown} ({type(path).__name__})")
     if not name:
-        raise ValueError("the path is empty; give the name of a file")
+        raise ValueError("the path is empty; give the name of a file or folder")
     if "\0" in name:
         raise ValueError(f"the path {name!r} holds a null byte, which no file name can")
     return Path(name)
