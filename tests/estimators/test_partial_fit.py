@@ -294,6 +294,19 @@ def test_classes_that_contradict_the_labels_are_refused():
         model.partial_fit(X, Y.astype(str))
 
 
+def test_classes_beyond_int64_may_come_after_small_ones():
+    X, Y = cones()
+    large = np.where(Y == 3, np.uint64(2**63), Y.astype(np.uint64))
+    model, first = make(), Y < 3
+    model.partial_fit(X[first], Y[first]).partial_fit(X, large)
+    assert model.classes_.tolist() == [0, 1, 2, 2**63] and model.classes_.dtype == np.uint64
+    assert model.score(X, large) > 0.9
+    model.partial_fit(X[first], Y[first])
+    for contrary in (-Y - 1, Y + 2**62):
+        with pytest.raises(ValueError, match="Expected classes that one type tells apart"):
+            make().partial_fit(X, contrary).partial_fit(X, large)
+
+
 @pytest.mark.parametrize("forgetting", [0.0, -1.0, 1.5])
 def test_a_forgetting_factor_outside_its_range_is_refused(forgetting):
     X, Y = cones()

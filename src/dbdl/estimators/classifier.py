@@ -746,8 +746,20 @@ def known_classes(known: NDArray[Any], y: NDArray[Any], classes: ArrayLike | Non
         )
     together = np.concatenate(parts)
     if together.dtype.kind == "f" and all(part.dtype.kind in "iu" for part in parts):
+        return _as_unsigned(parts)
+    return np.unique(together)
+
+
+def _as_unsigned(parts: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
+    """Return sorted classes of which some are larger than int64 holds.
+
+    Beside int64 they are compared as floats, which have to be distinct as well.
+    """
+    distinct = sorted({int(label) for part in parts for label in part.tolist()})
+    if distinct[0] < 0 or len(set(map(float, distinct))) < len(distinct):
         raise ValueError(
-            f"classes are whole numbers that no type holds together: {parts}. Use smaller numbers, "
+            f"classes are whole numbers from 2^63 beside others that are negative or hardly differ "
+            f"from them: {parts}. Expected classes that one type tells apart. Use smaller numbers, "
             "or strings."
         )
-    return np.unique(together)
+    return np.array(distinct, dtype=np.uint64)
