@@ -61,9 +61,10 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         ) from error
     except Exception as error:  # arbitrary bytes can fail in any way inside a library
         article = "an" if kind[0].lower() in "aeiou" else "a"
+        # NumPy advises to unpickle what it cannot read, which would run code of the file
+        why = "" if "allow_pickle" in str(error) else f" ({_short(error)})"
         raise DataError(
-            f"{path} is damaged or not {article} {kind} ({_short(error)}); get it again, or write "
-            "it again"
+            f"{path} is damaged or not {article} {kind}{why}; get it again, or write it again"
         ) from error
 
 

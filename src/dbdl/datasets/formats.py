@@ -163,8 +163,8 @@ def read_npz(path: Path, options: Options) -> Dataset:
             if "allow_pickle" not in str(error) or not zipfile.is_zipfile(path):
                 raise
             raise DataError(
-                f"{path} holds Python objects, which are not read, since they could run code "
-                f"({error}); save plain arrays of numbers and of strings"
+                f"{path} holds Python objects, which are not read, since they could run code; "
+                "save plain arrays of numbers and of strings"
             ) from error
     return _dataset_of_arrays(arrays, path, options)
 

@@ -214,7 +214,7 @@ def _read_raster(path: Path, cube: Cube, array: str | None) -> Truth:
 
 
 def _read_npy(path: Path, cube: Cube, array: str | None) -> Truth:
-    with reading(path, ".npy file"):
+    with reading(path, ".npy file of numbers"):
         found = np.load(path, allow_pickle=False)
     return truth_of_raster(found, cube, str(path))
 
