@@ -96,7 +96,8 @@ class DBDLClassifier(ScoreClassifier, DictionaryEstimator, ExplainingMixin):
     n_sweeps : int, default=None
         Number of Gibbs sweeps of every chain. None means 6, or 16 if ``n_initial_atoms`` is at most
         0.3 per row: few atoms have more to learn. The 35 of the paper are no more accurate in the
-        mean over many data sets. `diagnostics_` needs 16 for R-hat, and 32 for effective sample sizes.
+        mean over many data sets. `diagnostics_` needs 16 for R-hat, and 32 for effective sample
+        sizes.
     n_chains : int, default=None
         Number of chains. Each has its own seed, view and dictionary, and views take turns. None
         means two rounds. In the first, every view has one chain, or two for up to 600 rows, and
