@@ -30,11 +30,11 @@ from dbdl.learn.choice import (
     growth,
     left_out_by,
     pool,
-    pool_together,
     weighted_by_others,
     without_rows,
 )
 from dbdl.learn.held_out import (
+    Figures,
     HeldOutChoice,
     accuracy_of,
     choose_coder,
@@ -364,9 +364,10 @@ def test_the_results_of_an_ensemble_are_those_of_the_members_that_left_a_row_out
     results = ensemble_results(few, weights, scores, bend=0.0)
     classes = np.concatenate([group.class_of_row for group in few])
     assert results.n_rows == len(classes)
-    assert results.accuracy == (scores.argmax(axis=1) == classes).mean()
+    assert results.figures.accuracy == (scores.argmax(axis=1) == classes).mean()
     assert results.sharpness == pytest.approx(fit_sharpness(scores, classes), rel=1e-6)
-    assert results.log_loss == pytest.approx(log_loss(scores, classes, results.sharpness))
+    expected = pytest.approx(log_loss(scores, classes, results.sharpness))
+    assert results.figures.log_loss == results.link.log_loss == expected
 
 
 @pytest.mark.parametrize("bend", [0.0, 2.0])
@@ -591,11 +592,10 @@ def test_results_of_ensembles_are_pooled_too():
     pooled = choose_by_scores(second, z, candidates, before)
     assert before.held_out.ensemble_accuracy == before.accuracy
     assert before.held_out.ensemble_log_loss == before.log_loss
-    for name in ("ensemble_balanced_accuracy", "ensemble_macro_f1"):
-        old = getattr(before.held_out, name)
-        found = pool_together(before.held_out, {name: 0.5}, 0.75)
-        assert 0.3 < old < 1 and found[name] == pytest.approx(0.75 * 0.5 + 0.25 * old)
-        assert pool_together(None, {name: 0.5}, 0.75) == {name: 0.5}
+    half, old = Figures(0.5, 0.5, 0.5, 0.5), before.held_out.ensemble
+    assert all(0.3 < value < 1 for value in (old.balanced_accuracy, old.macro_f1))
+    np.testing.assert_allclose(half.pooled(old, 0.75), 0.75 * 0.5 + 0.25 * np.array(old))
+    assert half.pooled(None, 0.75) == half
     assert (before.n_rows, pooled.n_rows) == (200, 300)  # each row once, whatever scores it
     for name in ("accuracy", "log_loss"):  # 200 rows count as 100, beside 300
         expected = 0.75 * getattr(pooled, name) + 0.25 * getattr(before, name)

@@ -38,7 +38,7 @@ from dbdl.datasets.preparation import (
     remember_names,
     takes_gaps,
 )
-from dbdl.learn.choice import ENSEMBLE_RESULTS
+from dbdl.learn.held_out import Figures
 from dbdl.persistence import load as load_model
 from dbdl.persistence import save as save_model
 from dbdl.registry import name_of
@@ -130,8 +130,8 @@ def fit(
     }
     held_out = getattr(model, "held_out_", None)
     if held_out is not None:
-        for name in ENSEMBLE_RESULTS:
-            found[f"held_out_{name}"] = getattr(held_out, f"ensemble_{name}")
+        for name in Figures._fields:
+            found[f"held_out_{name}"] = getattr(held_out.ensemble, name, None)
         if held_out.n_rows < FEW_HELD_OUT:
             note(
                 f"the held out figures are of {held_out.n_rows} rows only, and may be far from "

@@ -22,6 +22,7 @@ from scipy.optimize import minimize
 
 from dbdl.coding import Coder
 from dbdl.learn.held_out import (
+    Figures,
     HeldOutChoice,
     Scores,
     accuracy_of,
@@ -49,8 +50,6 @@ WEIGHT_PENALTY = 0.03
 N_PARTS = 5
 #: Weight of a row of earlier batches when the results of a batch are pooled with theirs.
 WEIGHT_OF_EARLIER = 0.5
-#: Results of the ensemble that `dbdl.learn.held_out.HeldOutChoice` has.
-ENSEMBLE_RESULTS = ("accuracy", "log_loss", "balanced_accuracy", "macro_f1")
 #: Most that the sharpness grows from a few members to the whole ensemble.
 MOST_GROWTH = 1.3
 
@@ -196,17 +195,18 @@ def choose_by_scores(
     sharpness_of_all = results.link.sharpness * growth(results, weights, groups, len(members))
     temperature = 1.0 / (sharpness_of_all * unit)
     weights = weights * sharpness / total
-    of_ensemble = {f"ensemble_{name}": getattr(results, name) for name in ENSEMBLE_RESULTS}
+    figures = results.figures
     if share < 1 and before is not None:
         weights = share * weights + (1 - share) * before.weights
         weights = weights / weights.sum()
         temperature = temperature**share * before.temperature ** (1 - share)
-        of_ensemble = pool_together(before.held_out, of_ensemble, share)
-    held_out = replace(held_out, **of_ensemble)
+        earlier = None if before.held_out is None else before.held_out.ensemble
+        figures = figures.pooled(earlier, share)
+    held_out = held_out.with_ensemble(figures)
     coders = tuple(candidates.coders[k] for k in index)
     temperature = temperature if candidates.calibrate else 1.0
     return Choice(
-        coders, weights, temperature, held_out, results.accuracy, results.log_loss,
+        coders, weights, temperature, held_out, results.figures.accuracy, results.figures.log_loss,
         results.n_rows, results.link.bend * unit,
     )  # fmt: skip
 
@@ -404,31 +404,13 @@ def dealt(groups: Sequence[Group]) -> list[list[NDArray[np.bool_]]]:
     return [[own == part for own in part_of] for part in range(min(N_PARTS, len(index)))]
 
 
-def pool_together(
-    before: HeldOutChoice | None, now: dict[str, float], share: float
-) -> dict[str, float]:
-    """Pool the results of an ensemble with earlier ones, if there are any."""
-    earlier = {name: getattr(before, name, None) for name in now}
-    return {
-        name: value if (old := earlier[name]) is None else share * value + (1 - share) * old
-        for name, value in now.items()
-    }
-
-
 class EnsembleResults(NamedTuple):
     """Results on rows left out, each scored by the members that left it out."""
 
     sharpness: float  # of scores that are not bent, by weights that the same rows have chosen
     link: Link
-    accuracy: float
+    figures: Figures
     n_rows: int
-    balanced_accuracy: float
-    macro_f1: float
-
-    @property
-    def log_loss(self) -> float:
-        """Log-loss of the probabilities."""
-        return self.link.log_loss
 
 
 def ensemble_results(
@@ -454,9 +436,9 @@ def ensemble_results(
     between = float(np.sqrt(link.sharpness * own_sharpness))
     loss = log_loss(bent(scores, link.bend), classes, between, weight)
     link = Link(link.bend, between, loss)
-    accuracy = accuracy_of(scores, classes, weight)
     means = by_class(classes, scores.argmax(axis=1), weight)
-    return EnsembleResults(sharpness, link, accuracy, len(classes), **means)
+    figures = Figures(accuracy_of(scores, classes, weight), loss, **means)
+    return EnsembleResults(sharpness, link, figures, len(classes))
 
 
 def growth(

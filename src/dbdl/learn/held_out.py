@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -234,6 +234,22 @@ def to_probabilities(scores: Scores, sharpness: float) -> Scores:
     return softmax(sharpness * scores, axis=1)
 
 
+class Figures(NamedTuple):
+    """Results of an ensemble on rows left out."""
+
+    accuracy: float
+    log_loss: float
+    balanced_accuracy: float
+    macro_f1: float
+
+    def pooled(self, before: Figures | None, share: float) -> Figures:
+        """Mean with earlier results, if there are any; these here have a share below 1."""
+        if before is None:
+            return self
+        pairs = zip(self, before, strict=True)
+        return Figures(*(share * now + (1 - share) * old for now, old in pairs))
+
+
 @dataclass(frozen=True)
 class HeldOutChoice(Record):
     """Accuracy and log-loss of every coder on the held-out rows, and the best of them.
@@ -291,6 +307,25 @@ or None
     def coder(self) -> Coder:
         """The chosen coder."""
         return self.coders[self.best]
+
+    @property
+    def ensemble(self) -> Figures | None:
+        """Results of the ensemble."""
+        found = (
+            self.ensemble_accuracy, self.ensemble_log_loss, self.ensemble_balanced_accuracy,
+            self.ensemble_macro_f1,
+        )  # fmt: skip
+        return None if None in found else Figures(*found)  # type: ignore[arg-type]
+
+    def with_ensemble(self, figures: Figures) -> HeldOutChoice:
+        """Return the results of the coders with those of the ensemble."""
+        return replace(
+            self,
+            ensemble_accuracy=figures.accuracy,
+            ensemble_log_loss=figures.log_loss,
+            ensemble_balanced_accuracy=figures.balanced_accuracy,
+            ensemble_macro_f1=figures.macro_f1,
+        )
 
 
 def choose_coder(
