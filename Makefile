@@ -67,9 +67,10 @@ test-browser: $(VENV)/.installed-browser
 	$(RUN) tests/browser/chromium.py
 	DBDL_NEEDS_BROWSER=1 $(RUN) -m pytest tests/browser $(PYTEST_ARGS)
 
-# In a virtual environment of its own; PYTHON should be 3.11, for which all of them have wheels.
+# In a virtual environment of its own; PYTHON should be 3.11, for which all of them have wheels. An
+# old numba may not read what a new one has compiled, so its cache is elsewhere.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/$(BIN)/python -m pytest $(FAST) $(PYTEST_ARGS)
 
 # The floor is fail_under in pyproject.toml; lines of compiled kernels are not counted.
 coverage: $(VENV)/.installed-coverage
