@@ -156,12 +156,15 @@ class Problem:
 
         Sizes take turns, because they may have different numbers of chains.
         """
-        return [share.number * len(self.sizes) + self.size_number for share in shares]
+        return [self._number_of_all_sizes(share.number) for share in shares]
+
+    def _number_of_all_sizes(self, number: int) -> int:
+        return number * len(self.sizes) + self.size_number
 
     def sweeps_of_chains(self) -> dict[int, int]:
         """Return the number of sweeps of each chain of both rounds, by its number of all sizes."""
-        shares = [*self.shares(), *self.further_shares(range(self.n_views))]
-        return dict.fromkeys(self.numbers_of(shares), self.settings.n_sweeps)
+        numbers = map(self._number_of_all_sizes, range(self.n_chains + self.n_further))
+        return dict.fromkeys(numbers, self.settings.n_sweeps)
 
     def further_shares(self, views: Container[int]) -> list[Share]:
         """List the shares of the second round, for some of the views by their numbers."""
